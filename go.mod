@@ -1,0 +1,3 @@
+module github.com/deltafold/deltafold
+
+go 1.26.0
