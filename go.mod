@@ -2,7 +2,10 @@ module github.com/deltafold/deltafold
 
 go 1.26.0
 
-require github.com/apache/arrow-go/v18 v18.8.0
+require (
+	github.com/apache/arrow-go/v18 v18.8.0
+	github.com/go-json-experiment/json v1.27.2
+)
 
 require (
 	github.com/andybalholm/brotli v1.2.3 // indirect
