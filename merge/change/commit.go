@@ -95,7 +95,7 @@ type Flags struct {
 	Format        string   `json:"format,omitzero"`
 	Timezone      string   `json:"timezone,omitzero"`
 	// Extra keeps members that this version does not know.
-	Extra jsontext.Value `json:",unknown"`
+	Extra jsontext.Value `json:",embed"`
 }
 
 // JSON gives the flags as one JSON object.
