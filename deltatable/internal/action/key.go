@@ -1,0 +1,107 @@
+package action
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// FileKey is the identity of a logical file: I3. Two adds with the same path and
+// different deletion vectors are different logical files. Comparable.
+type FileKey struct {
+	// Path is the path as written; absolute forms are normalised.
+	Path string
+	// DV is the unique id of the deletion vector; "" without one.
+	DV string
+}
+
+// Compare orders keys by path, then by vector, bytewise.
+func (k FileKey) Compare(o FileKey) int {
+	if c := strings.Compare(k.Path, o.Path); c != 0 {
+		return c
+	}
+	return strings.Compare(k.DV, o.DV)
+}
+
+// UniqueID returns the vector's identity: storage type, path or inline data and, only
+// if there is one, "@" and the offset (PROTOCOL.md "Derived Fields"). "" for nil.
+func (d *DeletionVector) UniqueID() string {
+	if d == nil {
+		return ""
+	}
+	id := d.StorageType + d.PathOrInlineDV
+	if d.Offset != nil {
+		id += "@" + strconv.FormatInt(int64(*d.Offset), 10)
+	}
+	return id
+}
+
+// CanonicalPath returns the form of an action's path that is compared: I3. A relative
+// path is returned as written. An absolute one loses the differences between its
+// forms (file:/x, file:///x, /x), and an absolute one below root, the table's
+// canonical URL or absolute folder, becomes the relative path that it stands for,
+// with the encoding it was written in.
+func CanonicalPath(root, path string) string {
+	p := canonicalAbsolute(path)
+	if !isAbsolute(p) || root == "" {
+		return p
+	}
+	rest, ok := cutRoot(canonicalAbsolute(strings.TrimRight(root, "/")), p)
+	if !ok {
+		return p
+	}
+	return rest
+}
+
+// canonicalAbsolute normalises the spelling of absolute file paths and leaves every
+// other path as it is.
+func canonicalAbsolute(path string) string {
+	if len(path) < 6 || path[4] != ':' || path[5] != '/' || !strings.EqualFold(path[:4], "file") {
+		return path
+	}
+	rest := path[5:]
+	if strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///") {
+		host, tail, ok := strings.Cut(rest[2:], "/")
+		if !ok || !strings.EqualFold(host, "localhost") {
+			return path // a share on another host is not a local path
+		}
+		return "/" + tail
+	}
+	return "/" + strings.TrimLeft(rest, "/")
+}
+
+// isAbsolute reports whether the path names a place by itself. NB: a colon alone does
+// not make a scheme; "a:b.parquet" is a relative name (protocol notes 1.7).
+func isAbsolute(path string) bool {
+	return strings.HasPrefix(path, "/") || strings.Contains(path, "://")
+}
+
+// cutRoot removes root from the front of path. Both may be percent-encoded in
+// different ways, so segments are compared decoded; what is left stays as written.
+func cutRoot(root, path string) (string, bool) {
+	if rest, ok := strings.CutPrefix(path, root+"/"); ok && rest != "" {
+		return rest, true
+	}
+	n := strings.Count(root, "/") + 1
+	at := 0
+	for range n {
+		i := strings.IndexByte(path[at:], '/')
+		if i < 0 {
+			return "", false
+		}
+		at += i + 1
+	}
+	head, rest := path[:at-1], path[at:]
+	if rest == "" || decoded(head) != decoded(root) {
+		return "", false
+	}
+	return rest, true
+}
+
+// decoded undoes percent-encoding once; a text that is not validly encoded stands for itself.
+func decoded(s string) string {
+	if d, err := url.PathUnescape(s); err == nil {
+		return d
+	}
+	return s
+}
