@@ -1,0 +1,122 @@
+package deltatable
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/google/uuid"
+
+	"github.com/deltafold/deltafold/deltatable/internal/feature"
+	"github.com/deltafold/deltafold/deltatable/internal/schema"
+)
+
+// SchemaFromArrow is the Delta schema of Arrow columns; types that have no
+// Delta form are refused by name.
+func SchemaFromArrow(sch *arrow.Schema) (*Schema, error) { return schema.FromArrow(sch) }
+
+// NewTableMetadata is metadata and protocol for a new table, with a new id and
+// the lowest protocol that the schema and properties need. partitionBy names
+// columns in either case; what they are called in the schema is kept. Refused:
+// names that Parquet readers of other engines cannot take, names that differ
+// only in case, partition columns of a type that has no exact text, a table of
+// partition columns alone.
+func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string) (*Metadata, *Protocol, error) {
+	as, err := sch.Arrow()
+	if err != nil {
+		return nil, nil, fmt.Errorf("convert schema: %w", err)
+	}
+	if err := checkFieldNames(as.Fields(), ""); err != nil {
+		return nil, nil, err
+	}
+	md := &Metadata{
+		ID: uuid.NewString(), Provider: "parquet", FormatOptions: map[string]string{},
+		SchemaString: sch.JSON(), PartitionColumns: []string{}, Configuration: maps.Clone(props),
+	}
+	if md.Configuration == nil {
+		md.Configuration = map[string]string{}
+	}
+	for _, c := range partitionBy {
+		i, err := findColumn(as, c)
+		if err != nil {
+			return nil, nil, fmt.Errorf("partition column: %w", err)
+		}
+		f := as.Field(i)
+		if slices.Contains(md.PartitionColumns, f.Name) {
+			return nil, nil, &ColumnError{Column: c, Msg: "it is named twice as a partition column"}
+		}
+		if !partitionType(f.Type) {
+			return nil, nil, &ColumnError{Column: c, Msg: fmt.Sprintf("a column of type %s cannot be a partition column", f.Type)}
+		}
+		md.PartitionColumns = append(md.PartitionColumns, f.Name)
+	}
+	if as.NumFields() == 0 || len(md.PartitionColumns) == as.NumFields() {
+		return nil, nil, &ColumnError{Msg: "a table needs a column that is not a partition column"}
+	}
+	p, err := feature.ForNewTable(sch, md.Configuration)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := feature.CheckWrite(p, md); err != nil {
+		return nil, nil, err
+	}
+	if _, err := NewLayout(md); err != nil {
+		return nil, nil, err
+	}
+	return md, p, nil
+}
+
+// partitionType: binary has no exact text, nested types none at all.
+func partitionType(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.BINARY, arrow.STRUCT, arrow.LIST, arrow.MAP, arrow.NULL:
+		return false
+	}
+	return true
+}
+
+// checkFieldNames: without column mapping, readers built on parquet-mr take
+// none of " ,;{}()\n\t=" in a column name (protocol notes 1.9); Delta compares
+// names case-insensitively.
+func checkFieldNames(fields []arrow.Field, parent string) error {
+	seen := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		path := parent + f.Name
+		if f.Name == "" || strings.ContainsAny(f.Name, " ,;{}()\n\t=") {
+			return &ColumnError{Column: path, Msg: `a column name must not be empty nor hold any of " ,;{}()=", tab or newline`}
+		}
+		low := strings.ToLower(f.Name)
+		if seen[low] {
+			return &ColumnError{Column: path, Msg: "another column has the same name, letter case aside"}
+		}
+		seen[low] = true
+		for t := f.Type; t != nil; {
+			switch n := t.(type) {
+			case *arrow.StructType:
+				if err := checkFieldNames(n.Fields(), path+"."); err != nil {
+					return err
+				}
+				t = nil
+			case *arrow.ListType:
+				t = n.Elem()
+			case *arrow.MapType:
+				if err := checkNestedNames(n.KeyType(), path+".key"); err != nil {
+					return err
+				}
+				t = n.ItemType()
+			default:
+				t = nil
+			}
+		}
+	}
+	return nil
+}
+
+func checkNestedNames(t arrow.DataType, path string) error {
+	if st, ok := t.(*arrow.StructType); ok {
+		return checkFieldNames(st.Fields(), path+".")
+	}
+	return nil
+}
