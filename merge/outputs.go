@@ -1,0 +1,279 @@
+package merge
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/merge/policy"
+)
+
+// How files are packed. A commit packs the new rows of a partition with its
+// touched small files and with a few small untouched ones, smallest first, as
+// long as each is not much larger than what is packed already: sizes then grow
+// geometrically, so that any number of small batches leaves few files and each
+// row is rewritten a logarithmic number of times.
+const (
+	packFiles     = 10        // untouched files in one pack at most
+	packAlways    = 64 << 10  // bytes; files up to this size are packed whatever the pack holds
+	packTouched   = 8         // touched files up to 1/8 of the target size join the pack
+	packUntouched = 4         // untouched ones up to 1/4
+	sortRows      = 256 << 10 // outputs of at most so many rows are sorted as a whole
+	sortBytes     = 32 << 20  // and of at most so many bytes of sources
+)
+
+// edit is what happens to one stored row: another takes its place, in the same
+// file or, if drop, elsewhere.
+type edit struct {
+	pos  int64
+	id   int32
+	drop bool
+}
+
+// source is a live file that an output takes the place of.
+type source struct {
+	add   *deltatable.Add
+	edits []edit // by position
+}
+
+// output is one or more new files of one partition, bound to its sources and to
+// every key whose stored row it drops or replaces or whose new row it holds (R3).
+type output struct {
+	part    deltatable.Partition
+	sources []source
+	inserts []int32 // candidates whose new rows it holds besides replacements; by key
+
+	written bool
+	adds    []*deltatable.Add
+	copied  int64 // rows taken over unchanged
+}
+
+// bound calls f for each candidate that the output is bound to until f is false.
+func (o *output) bound(f func(id int32) bool) bool {
+	for _, id := range o.inserts {
+		if !f(id) {
+			return false
+		}
+	}
+	for i := range o.sources {
+		for _, e := range o.sources[i].edits {
+			if !f(e.id) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// group is what a plan does to one partition.
+type group struct {
+	part    deltatable.Partition
+	inserts []int32
+	small   []source // touched files that join the pack
+	large   []source // touched files that are rewritten on their own
+}
+
+// planOutputs adds to p.outputs, which holds outputs kept from a lost attempt,
+// those that carry out the rest of the verdicts.
+func (r *run) planOutputs(p *plan) error {
+	groups, err := r.groups(p)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(groups) {
+		g := groups[key]
+		for _, s := range g.large {
+			p.outputs = append(p.outputs, &output{part: g.part, sources: []source{s}})
+		}
+		if len(g.small) == 0 && len(g.inserts) == 0 {
+			continue
+		}
+		slices.SortFunc(g.inserts, func(a, b int32) int {
+			return bytes.Compare(r.cs.keys.Key(a), r.cs.keys.Key(b))
+		})
+		extra, err := r.pack(p, g)
+		if err != nil {
+			return err
+		}
+		p.outputs = append(p.outputs, &output{part: g.part, sources: slices.Concat(g.small, extra), inserts: g.inserts})
+	}
+	return nil
+}
+
+func sortedKeys(groups map[string]*group) []string {
+	keys := make([]string, 0, len(groups))
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// groups sorts the verdicts that no kept output carries out into partitions.
+func (r *run) groups(p *plan) (map[string]*group, error) {
+	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
+	for _, o := range p.outputs {
+		for i := range o.sources {
+			sources[o.sources[i].add.Key()] = true
+		}
+		for _, id := range o.inserts {
+			placed[id] = true
+		}
+	}
+	var ids []int32
+	for id := range p.verdicts {
+		if p.verdicts[id].Write != policy.WriteNone {
+			ids = append(ids, int32(id))
+		}
+	}
+	parts, err := r.target.partitions(r, p, ids)
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string]*group{}
+	groupOf := func(part deltatable.Partition) *group {
+		if groups[part.Key] == nil {
+			groups[part.Key] = &group{part: part}
+		}
+		return groups[part.Key]
+	}
+	touched := map[*deltatable.Add]*source{}
+	for i, id := range ids {
+		h, moves := &p.hits[id], true
+		if h.file != nil {
+			old, err := r.partitionOf(h.file)
+			if err != nil {
+				return nil, err
+			}
+			moves = old.Key != parts[i].Key
+			if !sources[h.key()] {
+				if touched[h.file] == nil {
+					touched[h.file] = &source{add: h.file}
+				}
+				touched[h.file].edits = append(touched[h.file].edits, edit{pos: h.pos, id: id, drop: moves})
+			}
+		}
+		if moves && !placed[id] {
+			g := groupOf(parts[i])
+			g.inserts = append(g.inserts, id)
+		}
+	}
+	limit := r.target.layout.TargetSize() / packTouched
+	for _, s := range touched {
+		slices.SortFunc(s.edits, func(a, b edit) int { return cmp.Compare(a.pos, b.pos) })
+		part, err := r.partitionOf(s.add)
+		if err != nil {
+			return nil, err
+		}
+		g := groupOf(part)
+		if s.add.Size <= limit {
+			g.small = append(g.small, *s)
+		} else {
+			g.large = append(g.large, *s)
+		}
+	}
+	for _, g := range groups {
+		slices.SortFunc(g.small, bySize)
+		slices.SortFunc(g.large, bySize)
+		g.overflow(r.target.layout.TargetSize())
+	}
+	return groups, nil
+}
+
+func bySize(a, b source) int {
+	return cmp.Or(cmp.Compare(a.add.Size, b.add.Size), cmp.Compare(a.add.Path, b.add.Path))
+}
+
+// overflow moves small files beyond the target size out of the pack.
+func (g *group) overflow(target int64) {
+	var sum int64
+	for i := range g.small {
+		if sum += g.small[i].add.Size; sum > target {
+			g.large = append(g.large, g.small[i:]...)
+			g.small = g.small[:i]
+			return
+		}
+	}
+}
+
+// pack chooses untouched small files of the group's partition to go into its
+// pack. What a conflict does to them is R3: the pack is bound to all of them.
+func (r *run) pack(p *plan, g *group) ([]source, error) {
+	if p.snap == nil {
+		return nil, nil
+	}
+	taken := map[deltatable.FileKey]bool{}
+	for _, o := range p.outputs {
+		for i := range o.sources {
+			taken[o.sources[i].add.Key()] = true
+		}
+	}
+	size := int64(len(g.inserts)) * r.rowBytes(p.snap)
+	for _, list := range [][]source{g.small, g.large} {
+		for i := range list {
+			taken[list[i].add.Key()] = true
+		}
+	}
+	for i := range g.small {
+		size += g.small[i].add.Size
+	}
+	target := r.target.layout.TargetSize()
+	var eligible []source
+	for _, f := range p.snap.Files() {
+		if f.Size > target/packUntouched || taken[f.Key()] {
+			continue
+		}
+		part, err := r.partitionOf(f)
+		if err != nil {
+			return nil, err
+		}
+		if part.Key == g.part.Key {
+			eligible = append(eligible, source{add: f})
+		}
+	}
+	slices.SortFunc(eligible, bySize)
+	var out []source
+	for _, s := range eligible {
+		if len(out) == packFiles || s.add.Size > max(2*size, packAlways) || size+s.add.Size > target {
+			break
+		}
+		size += s.add.Size
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// rowBytes estimates the bytes of a stored row from a few live files.
+func (r *run) rowBytes(s *deltatable.Snapshot) int64 {
+	var size, count int64
+	for i, f := range s.Files() {
+		if i == 100 {
+			break
+		}
+		if n, ok := s.NumRecords(f); ok {
+			size, count = size+f.Size, count+n
+		}
+	}
+	if count == 0 {
+		return 64
+	}
+	return max(size/count, 1)
+}
+
+// partitionOf is the typed partition of a live file.
+func (r *run) partitionOf(f *deltatable.Add) (deltatable.Partition, error) {
+	if r.target.plain {
+		return r.target.whole, nil
+	}
+	key := f.Key()
+	if part, ok := r.parts[key]; ok {
+		return part, nil
+	}
+	part, err := r.target.layout.PartitionOf(f)
+	if err != nil {
+		return deltatable.Partition{}, err
+	}
+	r.parts[key] = part
+	return part, nil
+}
