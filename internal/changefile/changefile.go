@@ -1,0 +1,202 @@
+package changefile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// BatchRows is the largest number of rows in one of a File's record batches.
+const BatchRows = 64 << 10
+
+// Formats that Read knows. A name of another format is refused.
+const (
+	FormatJSONL   = "jsonl"
+	FormatParquet = "parquet"
+)
+
+// Source is one input by name. Name is what messages and outcomes call it and,
+// where Options.Format is empty, what the format is told by. Open is called
+// once by each Read and may return a reader that is also an io.ReaderAt with a
+// Size() int64 method: then a Parquet file is read from it in ranges, otherwise
+// it is read whole. Read closes what Open returned.
+type Source struct {
+	Name string
+	Open func(ctx context.Context) (io.ReadCloser, error)
+}
+
+// Options say how to read. The zero value reads Parquet files with the types
+// that they have.
+type Options struct {
+	// Format is FormatJSONL or FormatParquet; empty: by the name's ending
+	// (.jsonl, .ndjson, .json; .parquet).
+	Format string
+	// Schema has the columns to read, of canonical types, in the order that the
+	// batches will have. nil: only for Parquet, types from the file.
+	Schema *arrow.Schema
+	// AllowUnknown lets fields that Schema lacks pass; they are checked to be
+	// well-formed and then ignored. Without it they are refused.
+	AllowUnknown bool
+	// Zone gives zone-less timestamps of timestamp columns their zone. nil: they
+	// are refused. A local time that the zone skips or has twice is refused.
+	Zone *time.Location
+}
+
+// File is one input as read. It is not changed after Read returns; safe for
+// concurrent use.
+type File struct {
+	Name string
+	// Records hold at most BatchRows rows each, columns in the order of
+	// Options.Schema, of canonical types. Top-level fields are always nullable,
+	// whatever Options.Schema says: a NULL is judged later (merge-semantics 2).
+	Records []arrow.RecordBatch
+	// Present has the columns that the input has, in the schema's spelling: those
+	// that any row names (JSON Lines, also as null) or the file has (Parquet).
+	Present map[string]bool
+	Rows    int64
+	lines   []int64 // line of the first row of each run of consecutive lines, see Line
+	firsts  []int64
+}
+
+// Line is the place of row i (from 0) in the input, counted from 1: its line in
+// JSON Lines, where blank lines count, and its row in Parquet.
+func (f *File) Line(i int64) int64 {
+	lo, hi := 0, len(f.firsts)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if f.firsts[mid] <= i {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return i + 1
+	}
+	return f.lines[lo-1] + i - f.firsts[lo-1]
+}
+
+// place records that row i came from line n; only breaks in the run are stored.
+func (f *File) place(i, n int64) {
+	if k := len(f.firsts); k > 0 && f.lines[k-1]+i-f.firsts[k-1] == n || k == 0 && n == i+1 {
+		return
+	}
+	f.firsts, f.lines = append(f.firsts, i), append(f.lines, n)
+}
+
+// InputError says what is wrong with an input and where.
+type InputError struct {
+	File string
+	// Line counts from 1: lines of JSON Lines, rows of Parquet; 0: the file as a
+	// whole.
+	Line int64
+	// Column is the field's name, with the steps into nested types behind dots
+	// (element, key, value, as Delta names them); empty where no field is at fault.
+	Column string
+	// Value is the offending text as it stands in the input, shortened; empty
+	// where there is none.
+	Value string
+	Msg   string
+}
+
+// Error gives "file:line: column c: value: what is wrong".
+func (e *InputError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	b.WriteString(": ")
+	if e.Column != "" {
+		fmt.Fprintf(&b, "column %s: ", e.Column)
+	}
+	if e.Value != "" {
+		fmt.Fprintf(&b, "%s: ", e.Value)
+	}
+	b.WriteString(e.Msg)
+	return b.String()
+}
+
+// Read reads the whole of src. It fails with an *InputError where the content
+// is at fault (see the package comment for the rules), and then returns no rows
+// at all. A nil o is the zero Options.
+func Read(ctx context.Context, src Source, o *Options) (*File, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	format := o.Format
+	if format == "" {
+		format = formatOf(src.Name)
+	}
+	switch {
+	case format != FormatJSONL && format != FormatParquet:
+		return nil, fmt.Errorf("read %s: cannot read %s; formats are %s and %s, and one is told by a name that ends in .jsonl or .parquet",
+			src.Name, describeFormat(format), FormatJSONL, FormatParquet)
+	case o.Schema == nil && format == FormatJSONL:
+		return nil, fmt.Errorf("read %s: JSON Lines needs a schema: types of text inputs are never guessed", src.Name)
+	}
+	in, err := src.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", src.Name, err)
+	}
+	defer in.Close() // read only: a failing close loses nothing
+	if format == FormatParquet {
+		return readParquet(ctx, src.Name, in, o)
+	}
+	return readJSONL(ctx, src.Name, in, o)
+}
+
+func describeFormat(f string) string {
+	if f == "" {
+		return "a file of unknown format"
+	}
+	return "format " + f
+}
+
+func formatOf(name string) string {
+	switch ext := strings.ToLower(path.Ext(name)); ext {
+	case ".jsonl", ".ndjson", ".json":
+		return FormatJSONL
+	default:
+		return strings.TrimPrefix(ext, ".")
+	}
+}
+
+// excerpt shortens the text of a value for a message and makes sure that it is
+// one printable line.
+func excerpt(b []byte) string {
+	const limit = 80
+	cut := false
+	if len(b) > limit {
+		b, cut = b[:limit], true
+		for n := 0; n < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[len(b)-1]); n++ {
+			b = b[:len(b)-1]
+		}
+		if r, _ := utf8.DecodeLastRune(b); r == utf8.RuneError && len(b) > 0 {
+			b = b[:len(b)-1]
+		}
+	}
+	var s strings.Builder
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&s, "\\x%02x", b[0])
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&s, "\\u%04x", r)
+		default:
+			s.Write(b[:n])
+		}
+		b = b[n:]
+	}
+	if cut {
+		s.WriteString("…")
+	}
+	return s.String()
+}
