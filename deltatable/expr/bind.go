@@ -1,0 +1,341 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/deltafold/deltafold/internal/ordered"
+)
+
+// Options are what an expression's meaning depends on besides the schema.
+type Options struct {
+	// Zone is where timestamps without a zone of their own are taken to be:
+	// literals, and dates and timestamp_ntz beside timestamps. nil refuses
+	// such an expression.
+	Zone *time.Location
+}
+
+// A Bound is an expression resolved against a schema. It is immutable and safe
+// for concurrent use.
+type Bound struct {
+	src  Expr
+	root node
+	cols []string
+}
+
+// node is a typed expression.
+type node interface {
+	typ() arrow.DataType
+	// eval gives one value per row. The caller releases the array.
+	eval(b *batch) (arrow.Array, error)
+}
+
+// Bind resolves e against a schema of canonical Arrow types, without a zone:
+// see [BindWith].
+func Bind(e Expr, sch *arrow.Schema) (*Bound, error) { return BindWith(e, sch, nil) }
+
+// BindWith resolves names (an exact match first, else without regard to case),
+// types and literals. nil options are the defaults. The error is a [*BindError]
+// or an [*UnsupportedError], with its position in the text.
+func BindWith(e Expr, sch *arrow.Schema, o *Options) (*Bound, error) {
+	bd := &binder{sch: sch}
+	if o != nil {
+		bd.zone = o.Zone
+	}
+	root, err := bd.bind(e)
+	if err != nil {
+		return nil, err
+	}
+	return &Bound{src: e, root: root, cols: bd.cols}, nil
+}
+
+// Type is the type of the expression's values; void for NULL alone.
+func (b *Bound) Type() arrow.DataType { return b.root.typ() }
+
+// IsPredicate tells whether the expression is a condition (boolean or NULL).
+func (b *Bound) IsPredicate() bool { return isBool(b.root) }
+
+// Columns are the columns that the expression reads, in the schema's spelling
+// and the order of their first use; for a struct field, the whole column.
+func (b *Bound) Columns() []string { return append([]string(nil), b.cols...) }
+
+// String is the expression as SQL.
+func (b *Bound) String() string { return b.src.String() }
+
+// Eval gives the value for each row. The batch needs only the columns that
+// Columns names, in any order. The caller releases the array.
+func (b *Bound) Eval(rec arrow.RecordBatch) (arrow.Array, error) {
+	bt, err := newBatch(rec, b.cols)
+	if err != nil {
+		return nil, err
+	}
+	arr, err := b.root.eval(bt)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", quoteText(b.src.String()), err)
+	}
+	return arr, nil
+}
+
+// Filter gives the condition for each row: true, false or NULL. Value(i) is
+// false where the condition is NULL, so that Value(i) alone says whether a row
+// is selected. It fails if the expression is no condition.
+func (b *Bound) Filter(rec arrow.RecordBatch) (*array.Boolean, error) {
+	bt, err := newBatch(rec, b.cols)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := asPred(b.root)
+	if !ok {
+		return nil, &BindError{At: b.src.Pos(), Text: b.src.String(), Msg: "not a condition but " + typeName(b.root.typ())}
+	}
+	out, err := p.test(bt)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", quoteText(b.src.String()), err)
+	}
+	return boolArray(out), nil
+}
+
+// MayMatch tells whether a row of a file or row group could satisfy the
+// condition, as far as its statistics say; false only if it is certain that
+// none does. bounds is asked for top-level columns in the schema's spelling.
+// What is unknown keeps (I4). Logic is three-valued throughout: for each part
+// the set of its possible outcomes is known, so NOT needs no rewriting.
+// An expression that is no condition may match.
+func (b *Bound) MayMatch(bounds func(column string) ordered.Bounds) bool {
+	p, ok := asPred(b.root)
+	return !ok || p.possible(bounds)&canTrue != 0
+}
+
+type binder struct {
+	sch  *arrow.Schema
+	zone *time.Location
+	cols []string
+}
+
+func (bd *binder) bind(e Expr) (node, error) {
+	switch e := e.(type) {
+	case *Name:
+		return bd.name(e)
+	case *Literal:
+		return bd.literal(e)
+	case *Logic:
+		l := &logicNode{or: e.Or}
+		for _, a := range e.Args {
+			p, err := bd.condition(a)
+			if err != nil {
+				return nil, err
+			}
+			l.args = append(l.args, p)
+		}
+		return l, nil
+	case *Not:
+		p, err := bd.condition(e.X)
+		return &notNode{p}, err
+	case *Is:
+		return bd.is(e)
+	case *Infix:
+		return bd.infix(e)
+	case *Distinct:
+		n, err := bd.compare("<=>", e.L, e.R, e.At)
+		if err == nil && !e.Not {
+			n = &notNode{n}
+		}
+		return n, err
+	case *In:
+		return bd.in(e)
+	case *Between:
+		return bd.between(e)
+	case *Like:
+		return bd.like(e)
+	}
+	return nil, unsupported(e)
+}
+
+// unsupported names what Bind cannot do yet.
+func unsupported(e Expr) error {
+	what := "this expression"
+	switch e := e.(type) {
+	case *Infix:
+		what = "the operator " + e.Op
+	case *Prefix:
+		what = "the operator " + e.Op
+	case *Call:
+		what = "the function " + strings.ToLower(e.Func)
+	case *Case:
+		what = "CASE"
+	case *Cast:
+		what = "CAST"
+	case *Index:
+		what = "access by [ ]"
+	case *Field:
+		what = "a field of an expression"
+	case *Lambda:
+		what = "a lambda"
+	case *Like:
+		what = e.Op
+	}
+	return &UnsupportedError{At: e.Pos(), What: what}
+}
+
+// condition binds an operand of AND, OR, NOT.
+func (bd *binder) condition(e Expr) (pred, error) {
+	n, err := bd.bind(e)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := asPred(n)
+	if !ok {
+		return nil, &BindError{At: e.Pos(), Text: e.String(), Msg: "expected a condition, this is " + typeName(n.typ())}
+	}
+	return p, nil
+}
+
+func (bd *binder) name(e *Name) (node, error) {
+	fail := func(format string, args ...any) error {
+		return &BindError{At: e.At, Text: e.String(), Msg: fmt.Sprintf(format, args...)}
+	}
+	i, n := findField(bd.sch.Fields(), e.Parts[0])
+	switch {
+	case n == 0:
+		return nil, fail("there is no column %s; the columns are %s", quoteName(e.Parts[0]), fieldNames(bd.sch.Fields()))
+	case n > 1:
+		return nil, fail("the name %s fits %d columns that differ in case only", quoteName(e.Parts[0]), n)
+	}
+	f := bd.sch.Field(i)
+	ref := &columnNode{name: f.Name, dt: f.Type}
+	for _, part := range e.Parts[1:] {
+		st, ok := ref.dt.(*arrow.StructType)
+		if !ok {
+			return nil, fail("%s is no struct but %s", quoteName(f.Name), typeName(ref.dt))
+		}
+		i, n := findField(st.Fields(), part)
+		if n != 1 {
+			return nil, fail("the struct has %d fields %s; its fields are %s", n, quoteName(part), fieldNames(st.Fields()))
+		}
+		ref.path, ref.dt = append(ref.path, i), st.Field(i).Type
+	}
+	ref.col = bd.column(ref.name)
+	return ref, nil
+}
+
+func (bd *binder) column(name string) int {
+	for i, c := range bd.cols {
+		if c == name {
+			return i
+		}
+	}
+	bd.cols = append(bd.cols, name)
+	return len(bd.cols) - 1
+}
+
+// findField finds a field by name, exactly or else without regard to case, and
+// says how many fit.
+func findField(fields []arrow.Field, name string) (index, n int) {
+	for i, f := range fields {
+		if f.Name == name {
+			return i, 1
+		}
+	}
+	for i, f := range fields {
+		if strings.EqualFold(f.Name, name) {
+			index, n = i, n+1
+		}
+	}
+	return index, n
+}
+
+func fieldNames(fields []arrow.Field) string {
+	const limit = 12
+	var names []string
+	for i, f := range fields {
+		if i == limit {
+			names = append(names, fmt.Sprintf("and %d more", len(fields)-limit))
+			break
+		}
+		names = append(names, quoteName(f.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (bd *binder) is(e *Is) (node, error) {
+	n, err := bd.bind(e.X)
+	if err != nil {
+		return nil, err
+	}
+	var p pred = &nullTest{x: n}
+	if e.What != "NULL" {
+		c, ok := asPred(n)
+		if !ok {
+			return nil, &BindError{At: e.X.Pos(), Text: e.X.String(), Msg: "IS " + e.What + " needs a condition, this is " + typeName(n.typ())}
+		}
+		p = &outcomeTest{c, map[string]uint8{"TRUE": isTrue, "FALSE": isFalse, "UNKNOWN": isNull}[e.What]}
+	}
+	if e.Not {
+		p = &notNode{p}
+	}
+	return p, nil
+}
+
+func (bd *binder) infix(e *Infix) (node, error) {
+	if _, ok := comparisons[e.Op]; !ok {
+		return nil, unsupported(e)
+	}
+	return bd.compare(e.Op, e.L, e.R, e.At)
+}
+
+func (bd *binder) between(e *Between) (node, error) {
+	low, err := bd.compare(">=", e.X, e.Low, e.At)
+	if err != nil {
+		return nil, err
+	}
+	high, err := bd.compare("<=", e.X, e.High, e.At)
+	if err != nil {
+		return nil, err
+	}
+	var p pred = &logicNode{args: []pred{low, high}}
+	if e.Not {
+		p = &notNode{p}
+	}
+	return p, nil
+}
+
+func (bd *binder) like(e *Like) (node, error) {
+	if e.Op != "LIKE" {
+		return nil, unsupported(e)
+	}
+	x, err := bd.bind(e.X)
+	if err != nil {
+		return nil, err
+	}
+	pn, err := bd.bind(e.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := pn.(*constant)
+	if !ok {
+		return nil, &UnsupportedError{At: e.Pattern.Pos(), What: "LIKE with a pattern that is not a literal"}
+	}
+	if c.null || x.typ().ID() == arrow.NULL {
+		return &nullPred{}, nil
+	}
+	if x.typ().ID() != arrow.STRING || c.dt.ID() != arrow.STRING {
+		return nil, &BindError{At: e.At, Text: e.String(), Msg: "LIKE needs strings on both sides"}
+	}
+	escape := '\\'
+	for _, r := range e.Escape {
+		escape = r
+	}
+	pat, msg := newPattern(c.s, escape)
+	if msg != "" {
+		return nil, &BindError{At: e.Pattern.Pos(), Text: e.Pattern.String(), Msg: msg}
+	}
+	var p pred = &likeNode{x: x, pat: pat}
+	if e.Not {
+		p = &notNode{p}
+	}
+	return p, nil
+}

@@ -1,0 +1,242 @@
+package expr
+
+import (
+	"strings"
+)
+
+// typed literals: the word before a string.
+var typedLiterals = map[string]LiteralKind{
+	"DATE": Date, "TIMESTAMP": Timestamp, "TIMESTAMP_LTZ": Timestamp, "TIMESTAMP_NTZ": TimestampNTZ, "X": Binary,
+}
+
+func (p *parser) primary() (Expr, error) {
+	t := p.peek()
+	switch t.kind {
+	case tokNumber:
+		p.i++
+		return number(t, false)
+	case tokString:
+		p.i++
+		return &Literal{At: t.at, Kind: String, Text: t.text}, nil
+	case tokQuoted:
+		p.i++
+		return &Name{At: t.at, Parts: []string{t.text}}, nil
+	case tokWord:
+		return p.wordOperand()
+	case tokOp:
+		if p.op("(") {
+			if isWord(p.peek(), "SELECT") {
+				return nil, p.fail("a subquery is not supported")
+			}
+			e, err := p.expr(precNone)
+			if err != nil {
+				return nil, err
+			}
+			if err := p.expect(")"); err != nil {
+				return nil, err
+			}
+			if n, ok := e.(*Name); ok { // (a).b is a field of a, as a.b is
+				return n, nil
+			}
+			return e, nil
+		}
+	case tokEnd:
+		return nil, p.fail("expected an expression")
+	}
+	return nil, p.fail("expected an expression")
+}
+
+// wordOperand parses what starts with a word: constants, CASE, CAST, typed
+// literals, calls, lambdas, names.
+func (p *parser) wordOperand() (Expr, error) {
+	t := p.take()
+	next := p.peek()
+	up := strings.ToUpper(t.text)
+	if kind, ok := typedLiterals[up]; ok && next.kind == tokString {
+		p.i++
+		text := next.text
+		if kind == Binary {
+			text = strings.ToLower(text)
+		}
+		return &Literal{At: t.at, Kind: kind, Text: text}, nil
+	}
+	switch up {
+	case "NULL":
+		return &Literal{At: t.at, Kind: Null}, nil
+	case "TRUE", "FALSE":
+		return &Literal{At: t.at, Kind: Boolean, Text: strings.ToLower(up)}, nil
+	case "CASE":
+		return p.caseWhen(t.at)
+	case "CAST", "TRY_CAST":
+		return p.cast(t.at, up == "TRY_CAST")
+	case "INTERVAL":
+		if next.kind == tokString {
+			p.i++
+			lit := &Literal{At: t.at, Kind: Interval, Text: next.text}
+			if p.peek().kind == tokWord && !reserved[strings.ToUpper(p.peek().text)] {
+				lit.Unit = strings.ToUpper(p.take().text)
+			}
+			return lit, nil
+		}
+	}
+	if reserved[up] {
+		return nil, failAt(t, "expected an expression; a column of this name is written in backticks")
+	}
+	if p.op("->") {
+		body, err := p.expr(precNone)
+		return &Lambda{At: t.at, Param: t.text, Body: body}, err
+	}
+	if p.op("(") {
+		return p.call(t)
+	}
+	return &Name{At: t.at, Parts: []string{t.text}}, nil
+}
+
+func (p *parser) call(name token) (Expr, error) {
+	c := &Call{At: name.at, Func: name.text}
+	if p.op(")") {
+		return c, nil
+	}
+	if isOp(p.peek(), "*") && isOp(p.peek2(), ")") {
+		p.i += 2
+		c.Star = true
+		return c, nil
+	}
+	c.Distinct = p.word("DISTINCT")
+	args, err := p.list()
+	c.Args = args
+	return c, err
+}
+
+func (p *parser) cast(at Position, try bool) (Expr, error) {
+	if err := p.expect("("); err != nil {
+		return nil, err
+	}
+	x, err := p.expr(precNone)
+	if err != nil {
+		return nil, err
+	}
+	if !p.word("AS") {
+		return nil, p.fail("expected AS of CAST")
+	}
+	typ, err := p.typeName()
+	if err != nil {
+		return nil, err
+	}
+	return &Cast{At: at, Try: try, X: x, Type: typ}, p.expect(")")
+}
+
+func (p *parser) caseWhen(at Position) (Expr, error) {
+	c := &Case{At: at}
+	var err error
+	if !isWord(p.peek(), "WHEN") {
+		if c.X, err = p.expr(precNone); err != nil {
+			return nil, err
+		}
+	}
+	for p.word("WHEN") {
+		var w When
+		if w.Cond, err = p.expr(precNone); err != nil {
+			return nil, err
+		}
+		if !p.word("THEN") {
+			return nil, p.fail("expected THEN of CASE")
+		}
+		if w.Then, err = p.expr(precNone); err != nil {
+			return nil, err
+		}
+		c.Whens = append(c.Whens, w)
+	}
+	if len(c.Whens) == 0 {
+		return nil, p.fail("expected WHEN of CASE")
+	}
+	if p.word("ELSE") {
+		if c.Else, err = p.expr(precNone); err != nil {
+			return nil, err
+		}
+	}
+	if !p.word("END") {
+		return nil, p.fail("expected END of CASE")
+	}
+	return c, nil
+}
+
+// typeName takes a type: a word, then anything within balanced parentheses or
+// angle brackets. What it means is Bind's business.
+func (p *parser) typeName() (string, error) {
+	t := p.take()
+	if t.kind != tokWord {
+		return "", failAt(t, "expected a type")
+	}
+	var b strings.Builder
+	b.WriteString(strings.ToLower(t.text))
+	if !isOp(p.peek(), "(") && !isOp(p.peek(), "<") {
+		return b.String(), nil
+	}
+	for open := 0; ; {
+		t := p.take()
+		switch {
+		case t.kind == tokEnd:
+			return "", failAt(t, "the type is not closed")
+		case isOp(t, "("), isOp(t, "<"):
+			open++
+		case isOp(t, ")"), isOp(t, ">"):
+			open--
+		case isOp(t, ">>"):
+			open -= 2
+		case isOp(t, ">>>"):
+			open -= 3
+		case t.kind != tokWord && t.kind != tokQuoted && t.kind != tokNumber && !isOp(t, ",") && !isOp(t, ":"):
+			return "", failAt(t, "unexpected in a type")
+		}
+		b.WriteString(t.raw)
+		if open < 0 {
+			return "", failAt(t, "unexpected in a type")
+		}
+		if open == 0 {
+			return b.String(), nil
+		}
+		if next := p.peek(); t.kind != tokOp && next.kind != tokOp && next.kind != tokEnd {
+			b.WriteByte(' ') // keep two words apart
+		}
+	}
+}
+
+var suffixes = map[string]LiteralKind{
+	"L": Bigint, "S": Smallint, "Y": Tinyint, "D": Double, "F": Float, "BD": Decimal,
+}
+
+// number makes the literal of a number token: the kind by suffix, else by
+// form. (Without suffix, an exponent makes a double and a point a decimal.)
+func number(t token, negative bool) (*Literal, error) {
+	end := strings.IndexFunc(t.text, func(r rune) bool {
+		return (r < '0' || r > '9') && r != '.' && r != 'e' && r != 'E' && r != '+' && r != '-'
+	})
+	digits, suffix := t.text, ""
+	if end >= 0 {
+		digits, suffix = t.text[:end], t.text[end:]
+	}
+	if i := strings.LastIndexAny(digits, "eE"); i >= 0 && i == len(digits)-1 {
+		return nil, failAt(t, "not a number")
+	}
+	form := Integer
+	switch {
+	case strings.ContainsAny(digits, "eE"):
+		form = Double
+	case strings.Contains(digits, "."):
+		form = Decimal
+	}
+	lit := &Literal{At: t.at, Kind: form, Text: digits}
+	if suffix != "" {
+		kind, ok := suffixes[strings.ToUpper(suffix)]
+		whole := kind == Bigint || kind == Smallint || kind == Tinyint
+		if !ok || whole && form != Integer {
+			return nil, failAt(t, "not a number (suffixes are L, S, Y, D, F, BD)")
+		}
+		lit.Kind = kind
+	}
+	if negative {
+		lit.Text = "-" + lit.Text
+	}
+	return lit, nil
+}
