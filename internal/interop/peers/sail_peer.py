@@ -1,0 +1,28 @@
+"""Sail as a peer: its Spark Connect server in this process, and a client of it."""
+
+import importlib.metadata
+import os
+
+os.environ["TZ"] = "UTC"
+
+import peerlib
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession
+from sqlpeer import Peer
+
+server = SparkConnectServer("127.0.0.1", 0)
+server.start()
+_, port = server.listening_address
+session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+class Sail(Peer):
+    """Sail reads delta.`/path` as a database; tables need names there."""
+
+    path_names = False
+
+
+peerlib.serve(Sail(session, {"sail": importlib.metadata.version("pysail")}).commands())
+session.stop()
+server.stop()
