@@ -177,10 +177,13 @@ func (s *Store) Create(ctx context.Context, key string, data []byte) (Outcome, e
 		return NotDone, err
 	}
 	outcome, err := s.d.Create(ctx, key, data)
-	if err == nil && outcome != Created && outcome != Exists {
-		err = fmt.Errorf("internal error: driver says %q without an error", outcome)
+	// Success is recognised positively; a driver that contradicts itself has not
+	// said what it did.
+	success := outcome == Created || outcome == Exists
+	if err == nil && !success {
+		return Unknown, s.named(step, key, fmt.Errorf("internal error: driver says %q without an error", outcome))
 	}
-	if err != nil && (outcome == Created || outcome == Exists) {
+	if err != nil && (success || outcome != NotDone) {
 		outcome = Unknown
 	}
 	return outcome, s.named(step, key, err)
