@@ -1,0 +1,123 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/internal/changefile"
+)
+
+// Env is what runs need of their surroundings. The zero value works.
+type Env struct {
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Engine is commitInfo.engineInfo; "" is the default of deltatable.
+	Engine string
+	// Workers bounds the files worked on at once; 0 is the number of processors.
+	Workers int
+	// Stdin is what the file name "-" reads.
+	Stdin io.Reader
+	// Progress is told what is being done; nil for nobody. It may be called from
+	// several goroutines.
+	Progress func(step string)
+	// Retry bounds the attempts of a commit; nil is the default of deltatable.
+	Retry *deltatable.Retry
+}
+
+func (e *Env) now() time.Time {
+	if e.Now != nil {
+		return e.Now()
+	}
+	return time.Now() //nolint:forbidigo // the default of the clock option
+}
+
+func (e *Env) step(format string, args ...any) {
+	if e.Progress != nil {
+		e.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// OpenTable opens the table at a path or URL; it need not be there yet.
+func (e *Env) OpenTable(ctx context.Context, url string) (*deltatable.Table, error) {
+	store, err := blobstore.Open(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", url, err)
+	}
+	return deltatable.NewTable(store, &deltatable.Options{Now: e.Now, Engine: e.Engine, Workers: e.Workers}), nil
+}
+
+// current is the latest snapshot, nil where there is no table.
+func current(ctx context.Context, t *deltatable.Table) (*deltatable.Snapshot, error) {
+	s, err := t.Snapshot(ctx)
+	if errors.Is(err, deltatable.ErrNoTable) {
+		return nil, nil
+	}
+	return s, err
+}
+
+// stdinName is the name of standard input among files.
+const stdinName = "-"
+
+// Inputs are the input files of a run. Standard input is kept, so that a run
+// that has to start over can read it again.
+type inputs struct {
+	names   []string
+	sources []changefile.Source
+}
+
+func (e *Env) inputs(files []string) (*inputs, error) {
+	if len(files) == 0 {
+		return nil, usage("no input file is given")
+	}
+	in := &inputs{}
+	for _, name := range files {
+		in.names = append(in.names, name)
+		switch {
+		case name == stdinName:
+			if e.Stdin == nil {
+				return nil, usage("there is no standard input to read")
+			}
+			data, err := io.ReadAll(e.Stdin)
+			if err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			in.sources = append(in.sources, changefile.FromBytes(name, data))
+		case strings.Contains(name, "://"):
+			in.sources = append(in.sources, fromStore(name))
+		default:
+			in.sources = append(in.sources, changefile.FromFile(name, name))
+		}
+	}
+	return in, nil
+}
+
+// fromStore is a file behind a URL, read through a store on its folder.
+func fromStore(url string) changefile.Source {
+	return changefile.Source{Name: url, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		dir, key := path.Split(url)
+		store, err := blobstore.Open(ctx, strings.TrimSuffix(dir, "/"))
+		if err != nil {
+			return nil, err
+		}
+		data, err := store.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(strings.NewReader(string(data))), nil
+	}}
+}
+
+// batchName is the default name of a batch: the base name of its first file.
+func batchName(given string, files []string) string {
+	if given != "" || len(files) == 0 {
+		return given
+	}
+	return path.Base(strings.ReplaceAll(files[0], "\\", "/"))
+}
