@@ -35,10 +35,9 @@ import (
 	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-
-	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 const (
@@ -228,6 +227,12 @@ func (r Row) Append(dst []byte, i int) []byte {
 func Append(dst []byte, arr arrow.Array, i int) []byte {
 	if _, ok := arr.(*array.Null); ok || arr.IsNull(i) {
 		return append(dst, null)
+	}
+	switch a := arr.(type) { // the usual types of keys, without binding a Column
+	case *array.String:
+		return AppendString(dst, a.Value(i))
+	case *array.Int64:
+		return AppendInt64(dst, a.Value(i))
 	}
 	c := NewColumn(arr)
 	return c.Append(dst, i)

@@ -45,8 +45,9 @@ const TempPrefix = ".deltafold-tmp-"
 
 // Store is a [driver.Driver] on one folder.
 type Store struct {
-	root string
-	fs   FS
+	root    string
+	fs      FS
+	readDir func(path string) ([]os.DirEntry, error) // os.ReadDir; tests count its calls
 
 	mu      sync.Mutex
 	durable map[string]bool // folders whose entries up to the root's are known to be fsynced
@@ -56,7 +57,7 @@ type Store struct {
 // need not exist yet. Changes go through fsys; reading goes to the operating
 // system.
 func New(root string, fsys FS) *Store {
-	return &Store{root: root, fs: fsys, durable: map[string]bool{}}
+	return &Store{root: root, fs: fsys, readDir: os.ReadDir, durable: map[string]bool{}}
 }
 
 func (s *Store) path(key string) string {

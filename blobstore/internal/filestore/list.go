@@ -52,7 +52,7 @@ func (l *lister) walk(ctx context.Context, folder string) bool {
 		l.yield(driver.Info{}, err)
 		return false
 	}
-	entries, err := os.ReadDir(l.s.path(folder))
+	entries, err := l.s.readDir(l.s.path(folder))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return true
 	}
