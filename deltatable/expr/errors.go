@@ -76,5 +76,5 @@ func quoteText(s string) string {
 		}
 		s = s[:cut] + "…"
 	}
-	return "`" + strings.ToValidUTF8(s, "\uFFFD") + "`"
+	return `"` + strings.ToValidUTF8(s, "\uFFFD") + `"`
 }

@@ -36,6 +36,17 @@ func isNumber(e Expr) bool {
 	return ok && l.Kind >= Integer && l.Kind <= Double
 }
 
+// startsWithDigits tells whether the text of an operand begins with a number.
+func startsWithDigits(e Expr) bool {
+	for {
+		x, ok := e.(*Index)
+		if !ok {
+			return isNumber(e)
+		}
+		e = x.X
+	}
+}
+
 // put writes e, in parentheses where it binds looser than least.
 func put(b *strings.Builder, e Expr, least int) {
 	if precOf(e) < least {
@@ -79,8 +90,10 @@ func write(b *strings.Builder, e Expr) {
 		put(b, e.R, prec+1)
 	case *Prefix:
 		b.WriteString(e.Op)
-		if isNumber(e.X) { // a minus before digits would join the literal
-			b.WriteString("(" + e.X.String() + ")")
+		if startsWithDigits(e.X) { // a minus before digits would join the literal
+			b.WriteByte('(')
+			write(b, e.X)
+			b.WriteByte(')')
 			return
 		}
 		put(b, e.X, precPostfix) // -(-x): never two signs in a row, which would be a comment

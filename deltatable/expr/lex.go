@@ -16,7 +16,7 @@ const (
 	tokWord             // identifier or keyword
 	tokQuoted           // `identifier`
 	tokString           // 'text' or "text", unescaped
-	tokNumber           // digits with point, exponent, suffix, as written
+	tokNumber           // text: digits with point and exponent; raw: with the suffix
 	tokOp               // operator or punctuation
 )
 
@@ -264,8 +264,8 @@ func (l *lexer) number(at Position) error {
 			i = j
 		}
 	}
-	i += wordLen(rest[i:])
-	l.out = append(l.out, token{kind: tokNumber, text: rest[:i], raw: rest[:i], at: at})
-	l.advance(i)
+	n := i + wordLen(rest[i:]) // with suffix
+	l.out = append(l.out, token{kind: tokNumber, text: rest[:i], raw: rest[:n], at: at})
+	l.advance(n)
 	return nil
 }

@@ -209,16 +209,7 @@ var suffixes = map[string]LiteralKind{
 // number makes the literal of a number token: the kind by suffix, else by
 // form. (Without suffix, an exponent makes a double and a point a decimal.)
 func number(t token, negative bool) (*Literal, error) {
-	end := strings.IndexFunc(t.text, func(r rune) bool {
-		return (r < '0' || r > '9') && r != '.' && r != 'e' && r != 'E' && r != '+' && r != '-'
-	})
-	digits, suffix := t.text, ""
-	if end >= 0 {
-		digits, suffix = t.text[:end], t.text[end:]
-	}
-	if i := strings.LastIndexAny(digits, "eE"); i >= 0 && i == len(digits)-1 {
-		return nil, failAt(t, "not a number")
-	}
+	digits, suffix := t.text, t.raw[len(t.text):]
 	form := Integer
 	switch {
 	case strings.ContainsAny(digits, "eE"):

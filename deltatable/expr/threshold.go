@@ -36,7 +36,7 @@ func newThreshold(t arrow.DataType, c *constant) *threshold {
 	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64:
 		num := c.num
 		switch {
-		case num == nil && (math.IsNaN(c.f) || c.f >= 1<<63):
+		case num == nil && (math.IsNaN(c.f) || c.f > 1<<63):
 			th.outside = 1
 		case num == nil && c.f < -1<<63:
 			th.outside = -1
