@@ -119,8 +119,12 @@ func newEncoder(arr arrow.Array) encoder {
 	return e
 }
 
+// isNull is true of every value of a void array, of which arrow-go's IsNull is
+// not.
+func (e encoder) isNull(i int) bool { return e.arr.IsNull(i) || e.arr.DataType().ID() == arrow.NULL }
+
 func (e encoder) nullable(dst []byte, i int) []byte {
-	if e.arr.IsNull(i) {
+	if e.isNull(i) {
 		return append(dst, '_')
 	}
 	return e.value(dst, i)

@@ -94,7 +94,7 @@ func makeCells(fields []arrow.Field, column func(int) arrow.Array) *cells {
 // row and in structs.
 func (c *cells) append(dst []byte, i int) []byte {
 	for k, e := range c.arrs {
-		if e.arr.IsValid(i) {
+		if !e.isNull(i) {
 			dst = append(dst, c.heads[k]...)
 			dst = e.value(dst, i)
 		}

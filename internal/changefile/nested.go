@@ -2,6 +2,7 @@ package changefile
 
 import (
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -372,6 +373,9 @@ func (n *mapNode) entry(s *scanner) error {
 // plainSyntaxError is what jsontext found wrong, without its prefix and offset.
 func plainSyntaxError(err error) string {
 	var se *jsontext.SyntacticError
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the line ends inside a value"
+	}
 	if errors.As(err, &se) && se.Err != nil {
 		if errors.Is(se.Err, jsontext.ErrDuplicateName) {
 			return "the name " + se.JSONPointer.LastToken() + " stands twice in one object"

@@ -268,7 +268,9 @@ func (s *scanner) mistyped(column, want string) error {
 
 // skip reads one value of any kind, nested ones included, strictly.
 func (s *scanner) skip(column string) error {
-	if c := s.peek(); c == '-' || c-'0' <= 9 {
+	if c := s.peek(); s.p == len(s.b) {
+		return s.malformed(column, "where a value was expected")
+	} else if c == '-' || c-'0' <= 9 {
 		_, err := s.number(column)
 		return err
 	} else if c == '"' {

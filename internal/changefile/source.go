@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/deltafold/deltafold/blobstore"
 )
 
 // FromFile is the local file at path, under the name name.
@@ -34,6 +36,30 @@ func FromBytes(name string, data []byte) Source {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
+
+// FromStore is the object under key in s, under the name name. Parquet is read
+// from it in ranges.
+func FromStore(name string, s *blobstore.Store, key string) Source {
+	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		info, err := s.Stat(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		r, err := s.OpenReader(ctx, key, info.Size)
+		if err != nil {
+			return nil, err
+		}
+		return &storeReader{r, io.NewSectionReader(r, 0, info.Size)}, nil
+	}}
+}
+
+// storeReader reads an object from its beginning as well as by ranges.
+type storeReader struct {
+	*blobstore.Reader
+	seq io.Reader
+}
+
+func (r *storeReader) Read(p []byte) (int, error) { return r.seq.Read(p) }
 
 type sizedFile struct {
 	*os.File
