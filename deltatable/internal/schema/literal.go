@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 )
 
 // Texts of dates, timestamps, decimals and floating-point numbers as they stand
@@ -378,4 +380,21 @@ func ParseFloat(s string, bits int) (float64, error) {
 		return 0, fmt.Errorf("number %q: not a floating-point number in range", s)
 	}
 	return v, nil
+}
+
+// AppendDecimal writes an unscaled decimal with exactly scale fraction digits.
+func AppendDecimal(b []byte, v decimal128.Num, scale int32) []byte {
+	digits := v.BigInt().String()
+	if digits[0] == '-' {
+		b, digits = append(b, '-'), digits[1:]
+	}
+	for int32(len(digits)) <= scale {
+		digits = "0" + digits
+	}
+	cut := len(digits) - int(scale)
+	b = append(b, digits[:cut]...)
+	if scale > 0 {
+		b = append(append(b, '.'), digits[cut:]...)
+	}
+	return b
 }

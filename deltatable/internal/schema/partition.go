@@ -42,7 +42,7 @@ func PartitionString(t arrow.DataType, arr arrow.Array, i int) (*string, error) 
 	case *array.Float64:
 		b = AppendFloat(b, a.Value(i)+0, 64)
 	case *array.Decimal128:
-		b = append(b, a.Value(i).ToString(t.(*arrow.Decimal128Type).Scale)...)
+		b = AppendDecimal(b, a.Value(i), t.(*arrow.Decimal128Type).Scale)
 	case *array.String:
 		b = append(b, a.Value(i)...)
 	case *array.Binary:
