@@ -13,12 +13,12 @@ import (
 	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/action"
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
+	"github.com/deltafold/deltafold/deltatable/internal/feature"
 	"github.com/deltafold/deltafold/internal/failpoint"
 )
 
 // Table properties of in-commit timestamps (PROTOCOL.md "In-Commit Timestamps").
 const (
-	propICT        = "delta.enableInCommitTimestamps"
 	propICTVersion = "delta.inCommitTimestampEnablementVersion"
 	propICTTime    = "delta.inCommitTimestampEnablementTimestamp"
 )
@@ -97,17 +97,14 @@ func (t *Table) TryCommit(ctx context.Context, read *Snapshot, c *Commit) (*Land
 		return nil, fmt.Errorf("commit version %d: %w", v, err)
 	}
 	failpoint.Hit("commit-after")
-	md := c.Metadata
-	if md == nil {
-		md = read.Metadata()
-	}
+	_, md := inForce(read, c)
 	landed.CheckpointDue = checkpointDue(md, v)
 	return landed, nil
 }
 
 // checkAbsent refuses to create a table over one whose first entries are gone.
 func (t *Table) checkAbsent(ctx context.Context) error {
-	st, err := deltalog.Load(ctx, t.store, deltalog.LoadOptions{})
+	st, err := deltalog.Load(ctx, t.store, nil)
 	switch {
 	case errors.Is(err, ErrNoTable):
 		return nil
@@ -126,13 +123,7 @@ func (t *Table) stamp(read *Snapshot, v Version, c *Commit) (*Entry, error) {
 		rv := int64(read.Version())
 		info.ReadVersion = &rv
 	}
-	md := c.Metadata
-	if md != nil && md.CreatedTime == nil && read == nil {
-		stamped, ms := *md, now.UnixMilli()
-		stamped.CreatedTime = &ms
-		md = &stamped
-	}
-	md, at, err := stampTime(read, v, md, now)
+	md, at, err := stampTime(read, v, c, now)
 	if err != nil {
 		return nil, err
 	}
@@ -190,17 +181,20 @@ func commitInfoOf(c *Commit, engine string, now time.Time) *CommitInfo {
 	return info
 }
 
-// stampTime is the in-commit timestamp of this attempt, nil where the table has
-// none: max(now, previous + 1). A commit that switches them on for an existing
+// stampTime is the commit's metadata, if it has any, and the in-commit timestamp
+// of this attempt, nil where the table has none: max(now, previous + 1). A commit that switches them on for an existing
 // table says from which version and time (protocol notes 1.12); one that
 // switches them off drops both.
-func stampTime(read *Snapshot, v Version, md *Metadata, now time.Time) (*Metadata, *int64, error) {
-	inForce := md
-	if inForce == nil {
-		inForce = read.Metadata()
+func stampTime(read *Snapshot, v Version, c *Commit, now time.Time) (*Metadata, *int64, error) {
+	md := c.Metadata
+	if md != nil && md.CreatedTime == nil && read == nil {
+		md = cloneMetadata(md)
+		ms := now.UnixMilli()
+		md.CreatedTime = &ms
 	}
-	before := read != nil && inCommitTimestamps(read.Metadata())
-	if !inCommitTimestamps(inForce) {
+	p, current := inForce(read, c)
+	before := read != nil && feature.InCommitTimestampsEnabled(read.Protocol(), read.Metadata())
+	if !feature.InCommitTimestampsEnabled(p, current) {
 		if md != nil && before {
 			md = cloneMetadata(md)
 			delete(md.Configuration, propICTVersion)
@@ -250,22 +244,21 @@ func (t *Table) put(ctx context.Context, a *attempt) (*Landed, error) {
 	began, unknown := t.now(), false
 	for n := 1; ; n++ {
 		out, err := t.store.Create(ctx, deltalog.EntryKey(a.version), a.data)
-		switch {
-		case out == blobstore.Created:
+		switch out {
+		case blobstore.Created:
 			return &Landed{Version: a.version, Entry: a.entry}, nil
-		case out == blobstore.Exists:
+		case blobstore.Exists:
 			var landed *Landed
 			if landed, err = t.readBack(ctx, a); landed != nil || isConflict(err) {
 				return landed, err
 			}
 			unknown = true
-		case errors.Is(err, blobstore.ErrNotDone) && !unknown:
-			return nil, err
-		case !errors.Is(err, blobstore.ErrNotDone):
+		case blobstore.NotDone:
+			if !unknown {
+				return nil, err // none of the puts before can land either
+			}
+		default:
 			unknown = true
-		}
-		if ctx.Err() != nil {
-			return t.lastLook(ctx, a, err)
 		}
 		if t.undecided.Spent(n, t.now().Sub(began)) || t.undecided.Wait(ctx, n) != nil {
 			return t.lastLook(ctx, a, err)

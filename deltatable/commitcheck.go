@@ -12,22 +12,27 @@ import (
 // of the log or of the table (I8; PROTOCOL.md "Actions"; protocol notes 1.2,
 // constraints inside one commit).
 func checkCommit(read *Snapshot, c *Commit) error {
-	p, md := c.Protocol, c.Metadata
-	if read == nil && (p == nil || md == nil) {
+	if read == nil && (c.Protocol == nil || c.Metadata == nil) {
 		return &CommitError{Msg: "the first version needs protocol and metadata"}
 	}
+	check := feature.CheckWrite
+	if c.Rearrange || len(c.Adds) == 0 || len(c.Removes) == 0 {
+		check = feature.CheckAppend // whole files need no change data
+	}
 	if read != nil {
-		if err := read.CheckWritable(); err != nil {
+		if err := check(read.Protocol(), read.Metadata()); err != nil {
 			return err
 		}
 	}
-	if p == nil {
-		p = read.Protocol()
+	p, md := inForce(read, c)
+	if read != nil {
+		for _, f := range supportedFeatures(read.Protocol()) {
+			if !feature.Supports(p, f) {
+				return &CommitError{Msg: fmt.Sprintf("the protocol drops the feature %s", f)}
+			}
+		}
 	}
-	if md == nil {
-		md = read.Metadata()
-	}
-	if err := feature.CheckWrite(p, md); err != nil {
+	if err := check(p, md); err != nil {
 		return err
 	}
 	if c.Operation == "" {
@@ -36,17 +41,25 @@ func checkCommit(read *Snapshot, c *Commit) error {
 	if err := checkIdentity(read, c, p, md); err != nil {
 		return err
 	}
-	if boolProperty(md.Configuration, "delta.appendOnly", false) && !c.Rearrange && len(c.Removes) > 0 {
+	if feature.IsAppendOnly(p, md) && !c.Rearrange && len(c.Removes) > 0 {
 		return &AppendOnlyError{Path: c.Removes[0].Path}
-	}
-	if boolProperty(md.Configuration, "delta.enableChangeDataFeed", false) && len(c.Adds) > 0 && len(c.Removes) > 0 && !c.Rearrange {
-		return &UnsupportedFeatureError{Feature: "changeDataFeed", Operation: "write",
-			Reason: "delta.enableChangeDataFeed is true, and the commit changes rows"}
 	}
 	if c.BlindAppend && len(c.Removes) > 0 {
 		return &CommitError{Msg: "a blind append removes nothing"}
 	}
 	return checkFiles(read, c)
+}
+
+// inForce is the protocol and metadata after c is committed on read.
+func inForce(read *Snapshot, c *Commit) (*Protocol, *Metadata) {
+	p, md := c.Protocol, c.Metadata
+	if p == nil {
+		p = read.Protocol()
+	}
+	if md == nil {
+		md = read.Metadata()
+	}
+	return p, md
 }
 
 // checkIdentity: one metadata id for the table's life, one txn an application,
@@ -69,7 +82,7 @@ func checkIdentity(read *Snapshot, c *Commit, p *Protocol, md *Metadata) error {
 		}
 		domains[d.Domain] = true
 	}
-	if len(c.Domains) > 0 && !slices.Contains(supportedFeatures(p), "domainMetadata") {
+	if len(c.Domains) > 0 && !feature.Supports(p, feature.DomainMetadata) {
 		return &CommitError{Msg: "the protocol lacks the feature domainMetadata, which a domain needs"}
 	}
 	return nil
@@ -97,21 +110,22 @@ func supportedFeatures(p *Protocol) []string {
 func checkFiles(read *Snapshot, c *Commit) error {
 	removed := make(map[string]FileKey, len(c.Removes))
 	for _, a := range c.Removes {
-		if _, twice := removed[a.Key().Path]; twice {
+		k := read.KeyOf(a)
+		if _, twice := removed[k.Path]; twice {
 			return &CommitError{Msg: fmt.Sprintf("file %q is removed twice", a.Path)}
 		}
-		removed[a.Key().Path] = a.Key()
+		removed[k.Path] = k
 		if read == nil {
 			return &CommitError{Msg: fmt.Sprintf("file %q is removed from a table that does not exist", a.Path)}
 		}
-		live, ok := read.File(a.Key())
+		live, ok := read.File(k)
 		if !ok || live.Path != a.Path {
 			return &CommitError{Msg: fmt.Sprintf("file %q is removed but is not live in version %d", a.Path, read.Version())}
 		}
 	}
 	added := make(map[string]bool, len(c.Adds))
 	for _, a := range c.Adds {
-		k := a.Key()
+		k := read.KeyOf(a)
 		if a.Path == "" || added[k.Path] {
 			return &CommitError{Msg: fmt.Sprintf("file %q is added twice or has no path", a.Path)}
 		}

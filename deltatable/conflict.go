@@ -3,7 +3,6 @@ package deltatable
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
@@ -70,9 +69,9 @@ func Classify(read *Snapshot, winners []*Entry) *Changes {
 		for _, a := range w.Actions {
 			switch {
 			case a.Add != nil:
-				last[a.Add.Key()] = state{live: a.Add}
+				last[read.keyOf(a.Add.Path, a.Add.DeletionVector)] = state{live: a.Add}
 			case a.Remove != nil:
-				last[a.Remove.Key()] = state{}
+				last[read.keyOf(a.Remove.Path, a.Remove.DeletionVector)] = state{}
 			}
 		}
 	}
@@ -90,9 +89,9 @@ func Classify(read *Snapshot, winners []*Entry) *Changes {
 			c.Removed = append(c.Removed, k)
 		}
 	}
-	slices.SortFunc(c.Added, func(a, b *Add) int { return compareKeys(a.Key(), b.Key()) })
-	slices.SortFunc(c.Readded, func(a, b *Add) int { return compareKeys(a.Key(), b.Key()) })
-	slices.SortFunc(c.Removed, compareKeys)
+	slices.SortFunc(c.Added, func(a, b *Add) int { return read.KeyOf(a).Compare(read.KeyOf(b)) })
+	slices.SortFunc(c.Readded, func(a, b *Add) int { return read.KeyOf(a).Compare(read.KeyOf(b)) })
+	slices.SortFunc(c.Removed, FileKey.Compare)
 	slices.Sort(c.Domains)
 	c.Domains = slices.Compact(c.Domains)
 	return c
@@ -111,13 +110,6 @@ func (c *Changes) note(w *Entry) {
 			c.Domains = append(c.Domains, a.DomainMetadata.Domain)
 		}
 	}
-}
-
-func compareKeys(a, b FileKey) int {
-	if n := strings.Compare(a.Path, b.Path); n != 0 {
-		return n
-	}
-	return strings.Compare(a.DV, b.DV)
 }
 
 // Answer is what a merge that would record own (nil: no identifier) does.
@@ -222,7 +214,7 @@ func checkConflict(read *Snapshot, c *Commit, r *Reads, w *Entry) error {
 	if err := checkAppends(c, r, w, fail); err != nil {
 		return err
 	}
-	return checkRemoves(c, r, w, fail)
+	return checkRemoves(read, c, r, w, fail)
 }
 
 type failer = func(kind ConflictKind, format string, args ...any) error
@@ -287,23 +279,24 @@ func checkAppends(c *Commit, r *Reads, w *Entry, fail failer) error {
 	return nil
 }
 
-func checkRemoves(c *Commit, r *Reads, w *Entry, fail failer) error {
+func checkRemoves(s *Snapshot, c *Commit, r *Reads, w *Entry, fail failer) error {
+	path := func(p string) string { return s.keyOf(p, nil).Path }
 	read := make(map[string]bool, len(r.Files))
 	for _, k := range r.Files {
-		read[k.Path] = true
+		read[path(k.Path)] = true
 	}
 	removes := make(map[string]bool, len(c.Removes))
 	for _, a := range c.Removes {
-		removes[a.Key().Path] = true
+		removes[path(a.Path)] = true
 	}
 	for _, a := range w.Actions {
 		// A changed vector counts too: paths are compared, vectors are not.
-		if a.Remove != nil && (r.Whole || read[a.Remove.Key().Path]) {
+		if a.Remove != nil && (r.Whole || read[path(a.Remove.Path)]) {
 			return fail(ConcurrentDeleteRead, "removed file %q, which this commit read", a.Remove.Path)
 		}
 	}
 	for _, a := range w.Actions {
-		if a.Remove != nil && removes[a.Remove.Key().Path] {
+		if a.Remove != nil && removes[path(a.Remove.Path)] {
 			return fail(ConcurrentDeleteDelete, "removed file %q, which this commit removes", a.Remove.Path)
 		}
 	}

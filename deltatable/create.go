@@ -55,10 +55,8 @@ func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string
 	if as.NumFields() == 0 || len(md.PartitionColumns) == as.NumFields() {
 		return nil, nil, &ColumnError{Msg: "a table needs a column that is not a partition column"}
 	}
-	p, err := feature.ForNewTable(sch, md.Configuration)
-	if err != nil {
-		return nil, nil, err
-	}
+	p := feature.ForNewTable(neededFeatures(as, md.Configuration)...)
+	maps.DeleteFunc(md.Configuration, func(k, _ string) bool { return strings.HasPrefix(k, featureProperty) })
 	if err := feature.CheckWrite(p, md); err != nil {
 		return nil, nil, err
 	}
@@ -66,6 +64,67 @@ func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string
 		return nil, nil, err
 	}
 	return md, p, nil
+}
+
+// featureProperty begins the properties that ask for a feature by name; they
+// end in the protocol, not in the metadata.
+const featureProperty = "delta.feature."
+
+// enabling are the properties that ask for a table feature when they are true
+// (protocol notes 1.4). Those we do not implement are refused with its name.
+var enabling = []struct{ key, feature string }{
+	{"delta.enableChangeDataFeed", feature.ChangeDataFeed},
+	{"delta.enableDeletionVectors", feature.DeletionVectors},
+	{"delta.enableInCommitTimestamps", feature.InCommitTimestamp},
+	{"delta.enableTypeWidening", feature.TypeWidening},
+	{"delta.enableRowTracking", "rowTracking"},
+	{"delta.enableIcebergCompatV1", "icebergCompatV1"},
+	{"delta.enableIcebergCompatV2", "icebergCompatV2"},
+	{"delta.enableIcebergCompatV3", "icebergCompatV3"},
+	{"delta.enableVariantShredding", "variantShredding"},
+}
+
+// neededFeatures are the features that schema and properties of a new table ask
+// for; properties delta.feature.<name>=supported name one each.
+func neededFeatures(sch *arrow.Schema, props map[string]string) []string {
+	var names []string
+	for _, f := range sch.Fields() {
+		if hasNTZ(f.Type) {
+			names = append(names, feature.TimestampNtz)
+			break
+		}
+	}
+	for _, e := range enabling {
+		if boolProperty(props, e.key, false) {
+			names = append(names, e.feature)
+		}
+	}
+	if mode := strings.ToLower(props["delta.columnMapping.mode"]); mode != "" && mode != "none" {
+		names = append(names, feature.ColumnMapping)
+	}
+	if strings.EqualFold(props["delta.checkpointPolicy"], "v2") {
+		names = append(names, feature.V2Checkpoint)
+	}
+	for k := range props {
+		if n, ok := strings.CutPrefix(k, featureProperty); ok {
+			names = append(names, n)
+		}
+		if strings.HasPrefix(k, "delta.constraints.") {
+			names = append(names, feature.CheckConstraints)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func hasNTZ(t arrow.DataType) bool {
+	switch n := t.(type) {
+	case *arrow.TimestampType:
+		return n.TimeZone == ""
+	case arrow.NestedType:
+		return slices.ContainsFunc(n.Fields(), func(f arrow.Field) bool { return hasNTZ(f.Type) })
+	}
+	return false
 }
 
 // partitionType: binary has no exact text, nested types none at all.

@@ -24,7 +24,8 @@
 // Callers act on types: [ErrNoTable], [VersionRangeError], [TimeRangeError],
 // [CorruptError], [UnsupportedFeatureError], [MissingFileError], [ColumnError],
 // [ConflictError], [TransactionConflictError], [RetryError], [UndecidedError],
-// [AppendOnlyError], [NotNullError], [CommitError]. Every error of TryCommit and
+// [AppendOnlyError], [ValueError], [CommitError],
+// [DamagedFileError], [MismatchError], [PropertyError]. Every error of TryCommit and
 // of Transaction.Commit other than UndecidedError means that nothing was
 // committed and nothing will be.
 //

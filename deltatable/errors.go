@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deltafold/deltafold/deltatable/internal/datafile"
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
@@ -18,6 +19,13 @@ type (
 	VersionRangeError = deltalog.VersionRangeError
 	// CorruptError says that the log is damaged.
 	CorruptError = deltalog.CorruptError
+	// DamagedFileError says that a data file's bytes are not what a Parquet writer wrote.
+	DamagedFileError = datafile.DamagedError
+	// MismatchError says that a data file stores a column as something that the
+	// table's type cannot take.
+	MismatchError = datafile.MismatchError
+	// ValueError says that a value may not be written to a column.
+	ValueError = datafile.ValueError
 )
 
 // TimeRangeError says that a time is outside the range that versions can be
@@ -101,15 +109,6 @@ type AppendOnlyError struct {
 
 func (e *AppendOnlyError) Error() string {
 	return fmt.Sprintf("the table is append-only (delta.appendOnly), and the commit removes %q", e.Path)
-}
-
-// NotNullError says that a NULL was to be written into a column that forbids it.
-type NotNullError struct {
-	Column string
-}
-
-func (e *NotNullError) Error() string {
-	return fmt.Sprintf("NULL in column %q, which is NOT NULL", e.Column)
 }
 
 // CommitError says that a commit's content breaks a rule of the log and was

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/datafile"
+	"github.com/deltafold/deltafold/internal/ordered"
 )
 
 const defaultBatchRows = 8192
@@ -87,7 +88,7 @@ func (r *FileReader) Bounds(rg int, column string) Bounds {
 	l := r.snapshot.layout
 	i, err := findColumn(l.logical, column)
 	if err != nil {
-		return unknownBounds()
+		return ordered.Unknown()
 	}
 	name := l.logical.Field(i).Name
 	if !slices.Contains(l.partition, name) {

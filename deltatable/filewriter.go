@@ -58,7 +58,7 @@ func (t *Table) NewFileWriter(ctx context.Context, l *Layout, p Partition) (*Fil
 			return nil, &ColumnError{Column: f.Name, Msg: "the partition has no value for it"}
 		}
 		if v == nil && !f.Nullable {
-			return nil, &NotNullError{Column: f.Name}
+			return nil, &ValueError{Column: f.Name, Msg: "NULL in a column that is NOT NULL"}
 		}
 	}
 	if len(w.data) == 0 {
@@ -68,13 +68,11 @@ func (t *Table) NewFileWriter(ctx context.Context, l *Layout, p Partition) (*Fil
 }
 
 // Write appends the rows of rec: all logical columns in table order; partition
-// columns are ignored. rec is not kept.
+// columns are ignored. *ValueError names a value that a column forbids, a NULL
+// in a NOT NULL column among them; after an error only Abort is of use.
 func (w *FileWriter) Write(rec arrow.RecordBatch) error {
 	if int(rec.NumCols()) != w.layout.logical.NumFields() {
 		return &ColumnError{Msg: fmt.Sprintf("a batch has %d columns, the table %d", rec.NumCols(), w.layout.logical.NumFields())}
-	}
-	if err := w.layout.checkNulls(rec); err != nil {
-		return err
 	}
 	cols := make([]arrow.Array, len(w.data))
 	for i, c := range w.data {

@@ -2,6 +2,7 @@ package deltatable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
 )
 
@@ -73,6 +75,13 @@ func (e *Entry) Removes() iter.Seq[*Remove] {
 // it is not there.
 func (t *Table) Entry(ctx context.Context, v Version) (*Entry, error) {
 	e, err := deltalog.ReadEntry(ctx, t.store, v)
+	if errors.Is(err, blobstore.ErrNotFound) {
+		infos, err := t.listEntries(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.opening(&VersionRangeError{Asked: v, Earliest: infos[0].Version, Latest: infos[len(infos)-1].Version})
+	}
 	if err != nil {
 		return nil, t.opening(err)
 	}

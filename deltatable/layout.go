@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/deltafold/deltafold/deltatable/internal/datafile"
 	"github.com/deltafold/deltafold/deltatable/internal/schema"
@@ -111,6 +110,10 @@ func (l *Layout) Schema() *arrow.Schema { return l.logical }
 // DataSchema is Schema without the partition columns: what data files hold.
 func (l *Layout) DataSchema() *arrow.Schema { return l.data }
 
+// TargetSize is the size in bytes that a data file grows to (table property
+// delta.targetFileSize).
+func (l *Layout) TargetSize() int64 { return l.targetSize }
+
 // PartitionColumns are the partition columns in the metadata's order; a copy.
 func (l *Layout) PartitionColumns() []string { return slices.Clone(l.partition) }
 
@@ -206,14 +209,14 @@ func (l *Layout) bounds(a *Add) func(column string) Bounds {
 	return func(column string) Bounds {
 		i, err := findColumn(l.logical, column)
 		if err != nil {
-			return unknownBounds()
+			return ordered.Unknown()
 		}
 		name := l.logical.Field(i).Name
 		if slices.Contains(l.partition, name) {
 			return l.partitionBounds(a, name)
 		}
 		if a.Stats == "" {
-			return unknownBounds()
+			return ordered.Unknown()
 		}
 		if stats == nil {
 			stats = datafile.StatsBounds(a.Stats, l.data)
@@ -222,12 +225,10 @@ func (l *Layout) bounds(a *Add) func(column string) Bounds {
 	}
 }
 
-func unknownBounds() Bounds { return Bounds{NullCount: -1, Rows: -1} }
-
 func (l *Layout) partitionBounds(a *Add, column string) Bounds {
 	arr, err := l.partitionArray(column, partitionValue(a, column), 1)
 	if err != nil {
-		return unknownBounds()
+		return ordered.Unknown()
 	}
 	rows, ok := numRecords(a.Stats)
 	if !ok {
@@ -239,7 +240,7 @@ func (l *Layout) partitionBounds(a *Add, column string) Bounds {
 		return b
 	}
 	if !ordered.Supported(arr.DataType()) {
-		return unknownBounds()
+		return ordered.Unknown()
 	}
 	v := ordered.Append(nil, arr, 0)
 	b.Min, b.Max = v, v
@@ -253,8 +254,9 @@ func findColumn(sch *arrow.Schema, name string) (int, error) {
 		return is[0], nil
 	}
 	found := -1
+	folded := schema.Fold(name)
 	for i, f := range sch.Fields() {
-		if !strings.EqualFold(f.Name, name) {
+		if schema.Fold(f.Name) != folded {
 			continue
 		}
 		if found >= 0 {
@@ -282,39 +284,4 @@ func (l *Layout) project(names []string) (*arrow.Schema, error) {
 		fields = append(fields, l.logical.Field(i))
 	}
 	return arrow.NewSchema(fields, nil), nil
-}
-
-// checkNulls refuses a NULL in a column of l that is NOT NULL. rec holds all
-// logical columns in table order.
-func (l *Layout) checkNulls(rec arrow.RecordBatch) error {
-	for i, f := range l.logical.Fields() {
-		if slices.Contains(l.partition, f.Name) {
-			continue // checked with the partition's values
-		}
-		if err := checkNulls(f, rec.Column(i), f.Name, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkNulls walks structs; a NULL under a NULL parent is no violation.
-func checkNulls(f arrow.Field, arr arrow.Array, path string, parents []arrow.Array) error {
-	if !f.Nullable && arr.NullN() > 0 {
-		for i := range arr.Len() {
-			if arr.IsNull(i) && !slices.ContainsFunc(parents, func(p arrow.Array) bool { return p.IsNull(i) }) {
-				return &NotNullError{Column: path}
-			}
-		}
-	}
-	st, ok := arr.(*array.Struct)
-	if !ok {
-		return nil
-	}
-	for i, cf := range f.Type.(*arrow.StructType).Fields() {
-		if err := checkNulls(cf, st.Field(i), path+"."+cf.Name, append(slices.Clip(parents), arr)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/deltatable/internal/action"
 	"github.com/deltafold/deltafold/deltatable/internal/schema"
 )
 
 // foreignStores keeps the stores that absolute paths of actions lie in, by
-// folder URL. It holds nothing of the table (I5).
+// folder or decoded URL. It holds nothing of the table (I5).
 type foreignStores struct {
 	mu   sync.Mutex
 	open map[string]*blobstore.Store
@@ -22,51 +23,22 @@ type foreignStores struct {
 // root, or an absolute URI; decoded exactly once). A path below the table's
 // own root is a key of the table's own store.
 func (t *Table) locate(ctx context.Context, path string) (*blobstore.Store, string, error) {
-	key, absolute, err := schema.DecodePath(path)
+	key, absolute, err := schema.DecodePath(action.CanonicalPath(t.store.URL(), path))
 	if err != nil {
 		return nil, "", err
 	}
 	if !absolute {
 		return t.store, key, nil
 	}
-	if rest, ok := strings.CutPrefix(normalRoot(path), normalRoot(t.store.URL())+"/"); ok {
-		if key, absolute, err := schema.DecodePath(rest); err == nil && !absolute {
-			return t.store, key, nil
-		}
-	}
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 || slash == len(key)-1 {
 		return nil, "", fmt.Errorf("path %q names no file", path)
 	}
-	store, err := t.foreign.get(ctx, folderURL(path))
+	store, err := t.foreign.get(ctx, key[:max(slash, 1)])
 	if err != nil {
 		return nil, "", err
 	}
 	return store, key[slash+1:], nil
-}
-
-// folderURL is an absolute path without its last segment, as it is written.
-func folderURL(path string) string {
-	i := strings.LastIndexByte(path, '/')
-	if i == 0 {
-		return "file:///"
-	}
-	dir := path[:i]
-	if strings.HasPrefix(dir, "/") {
-		return "file://" + dir // an action's path is URI-encoded, a bare one too
-	}
-	if rest, ok := strings.CutPrefix(dir, "file:"); ok && !strings.HasPrefix(rest, "//") {
-		return "file://" + rest
-	}
-	return dir
-}
-
-// normalRoot writes file:/x, file:///x and /x alike, without a final slash.
-func normalRoot(u string) string {
-	if rest, ok := strings.CutPrefix(u, "file:"); ok {
-		u = "/" + strings.TrimLeft(rest, "/")
-	}
-	return strings.TrimRight(u, "/")
 }
 
 func (f *foreignStores) get(ctx context.Context, url string) (*blobstore.Store, error) {

@@ -3,24 +3,19 @@ package deltatable
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
+	"github.com/deltafold/deltafold/deltatable/internal/feature"
 	"github.com/deltafold/deltafold/internal/failpoint"
 )
-
-const defaultCheckpointInterval = 10
 
 // checkpointDue says whether version v of a table with md gets a log checkpoint
 // (property delta.checkpointInterval, default 10; anything odd means the
 // default: it is no reason to fail a commit).
 func checkpointDue(md *Metadata, v Version) bool {
-	every := int64(defaultCheckpointInterval)
-	if p, ok := md.Configuration["delta.checkpointInterval"]; ok {
-		if n, err := strconv.ParseInt(strings.TrimSpace(p), 10, 64); err == nil && n > 0 {
-			every = n
-		}
+	every, err := feature.CheckpointInterval(md)
+	if err != nil || every <= 0 {
+		every = feature.DefaultCheckpointInterval
 	}
 	return v > 0 && int64(v)%every == 0
 }
@@ -40,17 +35,17 @@ func (t *Table) PostCommit(ctx context.Context, v Version) error {
 }
 
 // WriteLogCheckpoint writes a classic log checkpoint of s, and _last_checkpoint
-// unless that names a later one. Refused for tables that CheckWritable refuses:
+// unless that names a later one. Refused for tables that CheckAppendable refuses:
 // actions of unknown features would be lost.
 func (t *Table) WriteLogCheckpoint(ctx context.Context, s *Snapshot) error {
-	if err := s.CheckWritable(); err != nil {
+	if err := s.CheckAppendable(); err != nil {
 		return fmt.Errorf("write log checkpoint %d: %w", s.Version(), err)
 	}
-	p := s.Metadata().Configuration
+	md := s.Metadata()
 	failpoint.Hit("log-checkpoint-before")
-	err := deltalog.WriteCheckpoint(ctx, t.store, s.state, deltalog.CheckpointOptions{
-		StatsAsJSON:   boolProperty(p, "delta.checkpoint.writeStatsAsJson", true),
-		StatsAsStruct: boolProperty(p, "delta.checkpoint.writeStatsAsStruct", true),
+	err := deltalog.WriteCheckpoint(ctx, t.store, s.state, &deltalog.CheckpointOptions{
+		StatsAsJSON:   feature.WriteStatsAsJSON(md),
+		StatsAsStruct: feature.WriteStatsAsStruct(md),
 		Now:           t.now(),
 	})
 	if err != nil {

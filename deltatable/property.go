@@ -28,10 +28,6 @@ func boolProperty(p map[string]string, key string, absent bool) bool {
 	return strings.EqualFold(strings.TrimSpace(v), "true")
 }
 
-func inCommitTimestamps(md *Metadata) bool {
-	return boolProperty(md.Configuration, propICT, false)
-}
-
 // sizeProperty reads a number of bytes: digits with an optional unit b, k, kb,
 // m, mb, g, gb, t, tb (powers of 1024), in either case.
 func sizeProperty(p map[string]string, key string, absent int64) (int64, error) {

@@ -175,8 +175,11 @@ func (sc *scan) run(ctx context.Context, yield func(arrow.RecordBatch, error) bo
 				return
 			}
 		}
+		if ctx.Err() != nil {
+			break // out may have ended early: no row after a gap
+		}
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		yield(nil, fmt.Errorf("scan table %s: %w", sc.snapshot.table.store.URL(), err))
 	}
 }

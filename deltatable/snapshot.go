@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/deltafold/deltafold/deltatable/internal/action"
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
@@ -35,7 +36,7 @@ func newSnapshot(t *Table, st *deltalog.State) (*Snapshot, error) {
 // stateTime is the in-commit timestamp where the table has them, else the log
 // entry's modification time in milliseconds, zero where the entry is gone.
 func stateTime(st *deltalog.State) time.Time {
-	if ci := st.CommitInfo; ci != nil && ci.InCommitTimestamp != nil && inCommitTimestamps(st.Metadata) {
+	if ci := st.CommitInfo; ci != nil && ci.InCommitTimestamp != nil && feature.InCommitTimestampsEnabled(st.Protocol, st.Metadata) {
 		return time.UnixMilli(*ci.InCommitTimestamp).UTC()
 	}
 	if st.EntryModTime.IsZero() {
@@ -107,8 +108,21 @@ func (s *Snapshot) CommitInfo() *CommitInfo { return s.state.CommitInfo }
 // Files are the live files, sorted by path, then deletion vector.
 func (s *Snapshot) Files() []*Add { return s.state.Adds }
 
-// File is the live file with identity k (I3).
+// File is the live file with identity k; absolute paths in any of their forms (I3).
 func (s *Snapshot) File(k FileKey) (*Add, bool) { return s.state.File(k) }
+
+// KeyOf is the identity of a as a file of this table. It differs from Add.Key
+// only for an absolute path below the table's own root (I3).
+func (s *Snapshot) KeyOf(a *Add) FileKey { return s.keyOf(a.Path, a.DeletionVector) }
+
+// keyOf works without a snapshot too: then only a file's own spelling counts.
+func (s *Snapshot) keyOf(path string, dv *DeletionVector) FileKey {
+	root := ""
+	if s != nil {
+		root = s.table.store.URL()
+	}
+	return FileKey{Path: action.CanonicalPath(root, path), DV: dv.UniqueID()}
+}
 
 // Layout is the shape of the table's rows at this version.
 func (s *Snapshot) Layout() *Layout { return s.layout }
@@ -135,10 +149,19 @@ func (s *Snapshot) NumRecords(a *Add) (int64, bool) {
 	return n - a.DeletionVector.Cardinality, true
 }
 
-// CheckWritable is nil if this package can commit to the table, else an
-// *UnsupportedFeatureError (I8).
+// CheckWritable is nil if this package can commit changes of rows to the table,
+// else an *UnsupportedFeatureError (I8).
 func (s *Snapshot) CheckWritable() error {
-	return feature.CheckWrite(s.state.Protocol, s.state.Metadata)
+	if err := feature.CheckWrite(s.state.Protocol, s.state.Metadata); err != nil {
+		return err
+	}
+	return s.checkVectors(s.Files())
+}
+
+// CheckAppendable is CheckWritable for commits that only add whole files of new
+// rows, or only remove whole files.
+func (s *Snapshot) CheckAppendable() error {
+	return feature.CheckAppend(s.state.Protocol, s.state.Metadata)
 }
 
 // checkVectors refuses a file with a deletion vector by name.

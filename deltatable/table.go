@@ -55,7 +55,7 @@ func (t *Table) Store() *blobstore.Store { return t.store }
 // Snapshot is the state at the latest version. ErrNoTable where there is none;
 // *UnsupportedFeatureError where reading needs a feature that is not implemented.
 func (t *Table) Snapshot(ctx context.Context) (*Snapshot, error) {
-	st, err := deltalog.Load(ctx, t.store, deltalog.LoadOptions{})
+	st, err := deltalog.Load(ctx, t.store, nil)
 	if err != nil {
 		return nil, t.opening(err)
 	}
@@ -65,7 +65,7 @@ func (t *Table) Snapshot(ctx context.Context) (*Snapshot, error) {
 // SnapshotAt is the state at version v. *VersionRangeError names the range
 // that can be read (PROTOCOL.md "Requirements for Readers").
 func (t *Table) SnapshotAt(ctx context.Context, v Version) (*Snapshot, error) {
-	st, err := deltalog.Load(ctx, t.store, deltalog.LoadOptions{At: &v})
+	st, err := deltalog.Load(ctx, t.store, &deltalog.LoadOptions{At: &v})
 	if err != nil {
 		return nil, t.opening(err)
 	}

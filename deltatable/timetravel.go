@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
+	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
 
 // SnapshotAtTime is the state at the last version committed at or before at;
@@ -71,7 +72,7 @@ type timeline struct {
 // the latest snapshot (protocol notes 2.1).
 func (l *timeline) split(s *Snapshot) error {
 	l.inside = len(l.infos)
-	if !inCommitTimestamps(s.Metadata()) {
+	if !feature.InCommitTimestampsEnabled(s.Protocol(), s.Metadata()) {
 		return nil
 	}
 	ver, hasVer := s.Property(propICTVersion)

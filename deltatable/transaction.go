@@ -17,8 +17,7 @@ type Transaction struct {
 	// Write is the content of the commit. Metadata and Protocol, where set, were
 	// made from the snapshot that the transaction began with.
 	Write Commit
-	// Read is what was read. The zero value, with no removes and no metadata,
-	// makes a blind append.
+	// Read is what was read. The zero value, with no removes, makes a blind append.
 	Read Reads
 
 	table    *Table
@@ -34,8 +33,8 @@ func (t *Table) Begin(read *Snapshot) *Transaction {
 func (tx *Transaction) Snapshot() *Snapshot { return tx.snapshot }
 
 // Commit commits tx after the last winner that does not conflict with it,
-// trying again within r. isBlindAppend is worked out here: only adds, and
-// nothing read. The isolation level is the table's property
+// trying again within r. isBlindAppend is worked out here: no file is
+// removed and nothing was read, as Spark counts it. The isolation level is the table's property
 // delta.isolationLevel, Serializable by default.
 //
 // Errors: *TransactionConflictError, *RetryError, *ConflictError for a table
@@ -46,10 +45,7 @@ func (tx *Transaction) Commit(ctx context.Context, r *Retry) (*Landed, error) {
 	if c.TxnID == "" {
 		c.TxnID = uuid.NewString()
 	}
-	c.BlindAppend = len(c.Removes) == 0 && c.Metadata == nil && c.Protocol == nil && tx.Read.blind()
-	if tx.snapshot == nil {
-		c.BlindAppend = len(c.Adds) > 0 && tx.Read.blind()
-	}
+	c.BlindAppend = len(c.Removes) == 0 && tx.Read.blind()
 	if c.Isolation == "" && tx.snapshot != nil {
 		c.Isolation = tableIsolation(tx.snapshot)
 	}
