@@ -77,7 +77,7 @@ func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Versi
 // failure is looked at again with the whole log in view, which also covers a log that
 // is cleaned up meanwhile.
 func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, error) {
-	if from, ok := readHint(ctx, store); ok && from > 0 && (at == nil || from <= *at) {
+	if from, ok := readHint(ctx, store); ok && from > shortLog && (at == nil || from <= *at) {
 		if l, err := list(ctx, store, from, at); err == nil && len(l.checkpoints) > 0 {
 			if s, err := build(ctx, store, l, at); err == nil {
 				return s, nil
@@ -146,6 +146,9 @@ func build(ctx context.Context, store *blobstore.Store, l *listing, at *Version)
 		}
 		target = *at
 	}
+	if s, ok, err := short(ctx, store, l, target); ok {
+		return s, err
+	}
 	var failed error // the first reason why a newer log checkpoint could not serve
 	for i := len(l.checkpoints) - 1; i >= 0; i-- {
 		c := l.checkpoints[i]
@@ -177,6 +180,40 @@ func build(ctx context.Context, store *blobstore.Store, l *listing, at *Version)
 		return nil, hole(missing, target)
 	}
 	return replay(ctx, store, &segment{entries: entries, target: target})
+}
+
+// shortLog is how many first versions are always listed: as many as a table has
+// before its first log checkpoint by the default interval.
+const shortLog = 9
+
+// short replays a short log from its entries, even if there is a log checkpoint, when
+// the entries are all there and are no larger: that is no slower, and the entries are
+// the truth that a log checkpoint only repeats. false: the log is not short, or an
+// entry cannot be read and a log checkpoint may serve.
+func short(ctx context.Context, store *blobstore.Store, l *listing, target Version) (*State, bool, error) {
+	if target >= shortLog || len(l.checkpoints) == 0 {
+		return nil, false, nil
+	}
+	entries, _, ok := l.between(0, target)
+	if !ok {
+		return nil, false, nil
+	}
+	var size int64
+	for _, e := range entries {
+		size += e.Size
+	}
+	for _, f := range l.checkpoints[len(l.checkpoints)-1].files {
+		size -= f.size
+	}
+	if size > 0 {
+		return nil, false, nil
+	}
+	s, err := replay(ctx, store, &segment{entries: entries, target: target})
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) || notFound(err) {
+		return nil, false, nil
+	}
+	return s, true, err
 }
 
 func hole(missing, target Version) error {

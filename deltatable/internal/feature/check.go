@@ -228,7 +228,7 @@ func ColumnMappingMode(p *action.Protocol, md *action.Metadata) string {
 	if md == nil || !(p.MinReader == 2 || Supports(p, ColumnMapping)) {
 		return "none"
 	}
-	mode := strings.ToLower(property(md, "delta.columnMapping.mode"))
+	mode := strings.ToLower(Property(md, "delta.columnMapping.mode"))
 	if mode == "" {
 		return "none"
 	}

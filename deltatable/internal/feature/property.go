@@ -9,9 +9,9 @@ import (
 	"github.com/deltafold/deltafold/deltatable/internal/action"
 )
 
-// property returns a table property, or "". Property names of Delta match in any
-// case; the exact spelling wins.
-func property(md *action.Metadata, name string) string {
+// Property returns a table property, "" if it is not set. Names match in any case;
+// the exact spelling wins.
+func Property(md *action.Metadata, name string) string {
 	if md == nil {
 		return ""
 	}
@@ -27,7 +27,7 @@ func property(md *action.Metadata, name string) string {
 }
 
 func enabled(md *action.Metadata, name string) bool {
-	return strings.EqualFold(strings.TrimSpace(property(md, name)), "true")
+	return strings.EqualFold(strings.TrimSpace(Property(md, name)), "true")
 }
 
 // Defaults of the table properties, as in Spark (protocol notes 1.13).
@@ -52,7 +52,7 @@ func LogRetention(md *action.Metadata) (time.Duration, error) {
 // transaction identifiers are kept for ever.
 func TxnRetention(md *action.Metadata) (time.Duration, bool, error) {
 	const name = "delta.setTransactionRetentionDuration"
-	if property(md, name) == "" {
+	if Property(md, name) == "" {
 		return 0, false, nil
 	}
 	d, err := interval(md, name, 0)
@@ -62,7 +62,7 @@ func TxnRetention(md *action.Metadata) (time.Duration, bool, error) {
 // CheckpointInterval returns delta.checkpointInterval, in commits.
 func CheckpointInterval(md *action.Metadata) (int64, error) {
 	const name = "delta.checkpointInterval"
-	text := strings.TrimSpace(property(md, name))
+	text := strings.TrimSpace(Property(md, name))
 	if text == "" {
 		return DefaultCheckpointInterval, nil
 	}
@@ -77,16 +77,16 @@ func CheckpointInterval(md *action.Metadata) (int64, error) {
 // checkpoint holds: delta.checkpoint.writeStatsAsJson and …AsStruct. Both are true
 // unless set, as in Spark.
 func WriteStatsAsJSON(md *action.Metadata) bool {
-	return !strings.EqualFold(property(md, "delta.checkpoint.writeStatsAsJson"), "false")
+	return !strings.EqualFold(Property(md, "delta.checkpoint.writeStatsAsJson"), "false")
 }
 
 // WriteStatsAsStruct: see [WriteStatsAsJSON].
 func WriteStatsAsStruct(md *action.Metadata) bool {
-	return !strings.EqualFold(property(md, "delta.checkpoint.writeStatsAsStruct"), "false")
+	return !strings.EqualFold(Property(md, "delta.checkpoint.writeStatsAsStruct"), "false")
 }
 
 func interval(md *action.Metadata, name string, def time.Duration) (time.Duration, error) {
-	text := property(md, name)
+	text := Property(md, name)
 	if text == "" {
 		return def, nil
 	}
