@@ -9,14 +9,15 @@ import (
 	"github.com/deltafold/deltafold/internal/failpoint"
 )
 
-// rebase carries a lost plan over to a newer snapshot. What it gives always
-// equals planning anew there; checkRebase asserts it in test builds.
+// rebase carries a lost plan over to a newer snapshot, in which the given files
+// are live that were not before. What it gives always equals planning anew
+// there; checkRebase asserts it in test builds.
 //
 // R2: live sets are compared, never actions; all keys are probed in all added
 // files. R3: candidates that lost their hit or were found in an added file are
 // decided anew, and outputs bound to a source that is gone, to such a candidate,
 // or to a file that one now lies in are given up; everything else is kept.
-func (r *run) rebase(ctx context.Context, old *plan, snap *deltatable.Snapshot) (*plan, error) {
+func (r *run) rebase(ctx context.Context, old *plan, snap *deltatable.Snapshot, added []*deltatable.Add) (*plan, error) {
 	p := &plan{
 		snap:     snap,
 		hits:     append([]hit(nil), old.hits...),
@@ -36,12 +37,6 @@ func (r *run) rebase(ctx context.Context, old *plan, snap *deltatable.Snapshot) 
 			continue
 		}
 		h.file = now // the same logical file; its statistics or tags may be new
-	}
-	var added []*deltatable.Add
-	for _, f := range snap.Files() {
-		if _, was := old.snap.File(f.Key()); !was {
-			added = append(added, f)
-		}
 	}
 	got, err := r.prober(p).probe(ctx, added)
 	if err != nil {

@@ -3,7 +3,6 @@ package merge
 import (
 	"context"
 	"errors"
-	"reflect"
 	"time"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -166,17 +165,39 @@ func (r *run) again(ctx context.Context, p *plan, attempt int, lost error) (*pla
 	if err != nil {
 		return nil, nil, err
 	}
-	if changed(p.snap, snap) {
+	changes, err := r.winners(ctx, p.snap, snap)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := changes.Answer(snap, r.job.Identifier)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch answer {
+	case deltatable.AlreadyApplied:
+		return nil, alreadyApplied(r.job, snap), nil
+	case deltatable.PlanAgain:
 		return nil, nil, ErrTableChanged
+	case deltatable.Pass, deltatable.ProbeAgain, deltatable.Refuse:
 	}
-	if res := alreadyApplied(r.job, snap); res != nil {
-		return nil, res, nil
-	}
-	next, err := r.rebase(ctx, p, snap)
+	next, err := r.rebase(ctx, p, snap, changes.Added)
 	if err != nil || !r.checks() {
 		return next, nil, err
 	}
 	return next, nil, r.checkRebase(ctx, next)
+}
+
+// winners reads what was committed after one snapshot up to another.
+func (r *run) winners(ctx context.Context, old, now *deltatable.Snapshot) (*deltatable.Changes, error) {
+	var entries []*deltatable.Entry
+	for v := old.Version() + 1; v <= now.Version(); v++ {
+		e, err := r.job.Table.Entry(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return deltatable.Classify(old, entries), nil
 }
 
 // discard deletes the data files of a plan that no entry names; what cannot be
@@ -284,10 +305,4 @@ func (res *Result) count(p *plan) {
 			s.Updated++
 		}
 	}
-}
-
-// changed says whether a winner changed what plans depend on besides the live
-// files (R5).
-func changed(old, now *deltatable.Snapshot) bool {
-	return !reflect.DeepEqual(old.Metadata(), now.Metadata()) || !reflect.DeepEqual(old.Protocol(), now.Protocol())
 }

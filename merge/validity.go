@@ -46,7 +46,8 @@ func newChecker(j *Job, in *input) (*checker, error) {
 	}
 	dt := j.Batch.Schema.Field(in.versions[0]).Type
 	text := *r.MinVersion
-	if dt.ID() == arrow.STRING || dt.ID() == arrow.DECIMAL128 || arrow.IsTemporal(dt.ID()) {
+	switch dt.ID() {
+	case arrow.STRING, arrow.DECIMAL128, arrow.DATE32, arrow.TIMESTAMP:
 		text = `"` + text + `"`
 	}
 	a, _, err := array.FromJSON(memory.DefaultAllocator, dt, strings.NewReader("["+text+"]"), array.WithUseNumber())
