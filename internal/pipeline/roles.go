@@ -7,7 +7,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/ordered"
 	"github.com/deltafold/deltafold/merge/change"
