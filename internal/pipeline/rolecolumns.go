@@ -238,6 +238,7 @@ func CheckFlags(f *RoleFlags, r *change.Roles) error {
 		{"--delete-word", f.DeleteWord, r.DeleteWord},
 		{"--deletes-when", f.DeletesWhen, r.DeletesWhen},
 		{"--on-conflict", f.OnConflict, string(r.Policy)},
+		{"--property " + change.PropOutcomes, f.Outcomes, r.Outcomes},
 	} {
 		if w.given != "" && w.given != w.remembered {
 			return differs(w.flag, w.given, w.remembered)

@@ -42,6 +42,7 @@ type RoleFlags struct {
 	Required               []string // --require
 	NoCheck                []string // --no-check
 	OnConflict             string   // --on-conflict
+	Outcomes               string   // --property deltafold.outcomes=…; "" for TABLE-outcomes
 }
 
 // NoStatus is the value of --status-column for a table without one.
@@ -157,7 +158,7 @@ func (f *RoleFlags) roles(has func(string) bool) (*derived, error) {
 	r := &derived{versionGiven: len(f.Versions) > 0, Roles: change.Roles{
 		Mode: change.Guarded, Keys: f.Keys, Versions: f.Versions, MinVersion: f.MinVersion,
 		DeletesWhen: f.DeletesWhen, Deleted: f.Deleted, Required: f.Required, Policy: change.Policy(f.OnConflict),
-		ChangeID: f.ChangeID, ChangeIDGiven: f.ChangeID != "",
+		ChangeID: f.ChangeID, ChangeIDGiven: f.ChangeID != "", Outcomes: f.Outcomes,
 	}}
 	for _, c := range f.NoCheck {
 		if !slices.Contains(change.Checks(), change.Check(c)) {

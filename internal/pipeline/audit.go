@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/deltafold/deltafold/checkpoints"
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/internal/changefile"
+	"github.com/deltafold/deltafold/merge/change"
+)
+
+// AuditJob is one invocation of audit.
+type AuditJob struct {
+	Table    string
+	From, To *deltatable.Version // nil: first readable, latest
+	// Changes is a folder of change files, "" for none: a file, or a folder of
+	// files, is one batch.
+	Changes string
+	Full    bool
+}
+
+// Audit checks versions of a table (merge-semantics 7). What is wrong is in the
+// report; an error says that the audit could not be made.
+func Audit(ctx context.Context, e *Env, j *AuditJob) (*checkpoints.Report, error) {
+	t, err := e.OpenTable(ctx, j.Table)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := t.Snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", j.Table, err)
+	}
+	o := &checkpoints.Options{
+		From: j.From, To: j.To, Full: j.Full, Now: e.Now,
+		Progress: func(v, to deltatable.Version) { e.step("auditing version %d of %d", v, to) },
+	}
+	if err := e.auditOutcomes(ctx, o, t, snap); err != nil {
+		return nil, err
+	}
+	if j.Changes != "" {
+		src, err := openChanges(j.Changes)
+		if err != nil {
+			return nil, err
+		}
+		o.Batches = src
+	}
+	return checkpoints.Audit(ctx, t, o)
+}
+
+// auditOutcomes finds the outcomes table; one that is none or not there stays
+// unchecked, which the audit says.
+func (e *Env) auditOutcomes(ctx context.Context, o *checkpoints.Options, t *deltatable.Table, snap *deltatable.Snapshot) error {
+	roles, ok, err := change.RolesFromProperties(snap.Properties())
+	if err != nil || !ok {
+		return err
+	}
+	out, err := e.openOutcomes(ctx, t.Store().URL(), roles.Outcomes)
+	if err != nil {
+		return err
+	}
+	if out != nil && out.snap != nil {
+		o.Outcomes = out.table
+	}
+	return nil
+}
+
+// audit checks the version that a run just made.
+func (a *applier) audit(ctx context.Context, v deltatable.Version) (*checkpoints.Report, error) {
+	o := &checkpoints.Options{From: &v, To: &v, Now: a.env.Now, Batches: oneBatch{a}}
+	if a.outcomes != nil {
+		o.Outcomes = a.outcomes.table
+	}
+	return checkpoints.Audit(ctx, a.table, o)
+}
+
+// oneBatch gives the audit the batch that the run has in memory.
+type oneBatch struct{ a *applier }
+
+// Batch implements checkpoints.BatchSource.
+func (b oneBatch) Batch(_ context.Context, want *checkpoints.BatchRequest) (*checkpoints.Batch, bool, error) {
+	if want.Digest != b.a.batch.Digest {
+		return nil, false, nil
+	}
+	return batchOf(b.a.files), true, nil
+}
+
+func batchOf(files []*changefile.File) *checkpoints.Batch {
+	out := &checkpoints.Batch{}
+	for _, f := range files {
+		out.Files = append(out.Files, checkpoints.BatchFile{Records: f.Records, Present: f.Present})
+	}
+	return out
+}
+
+// changesDir finds batches in a folder by their digest: every file is a batch,
+// and every folder in it is one of several files.
+type changesDir struct {
+	batches [][]string
+	known   map[string]map[string]int // by way of reading, then by digest
+}
+
+func openChanges(dir string) (*changesDir, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read change files: %w", err)
+	}
+	d := &changesDir{known: map[string]map[string]int{}}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !e.IsDir() {
+			if changefile.FormatOf(path) != "" {
+				d.batches = append(d.batches, []string{path})
+			}
+			continue
+		}
+		inner, err := os.ReadDir(path)
+		if err != nil {
+			return nil, fmt.Errorf("read change files: %w", err)
+		}
+		var files []string
+		for _, f := range inner {
+			if !f.IsDir() && changefile.FormatOf(f.Name()) != "" {
+				files = append(files, filepath.Join(path, f.Name()))
+			}
+		}
+		if len(files) > 0 {
+			d.batches = append(d.batches, files)
+		}
+	}
+	return d, nil
+}
+
+// Batch implements checkpoints.BatchSource. A batch is read as its run read it.
+func (d *changesDir) Batch(ctx context.Context, want *checkpoints.BatchRequest) (*checkpoints.Batch, bool, error) {
+	sch, err := InputSchema(want.Roles, want.Schema, "")
+	if err != nil {
+		return nil, false, err
+	}
+	o := &changefile.Options{
+		Schema: sch, Format: want.Flags.Format, AllowUnknown: want.Flags.AllowUnknown || want.Roles.PayloadGiven,
+	}
+	if want.Flags.Timezone != "" {
+		if o.Zone, err = time.LoadLocation(want.Flags.Timezone); err != nil {
+			return nil, false, err
+		}
+	}
+	way := fmt.Sprintf("%s %+v", sch, o.AllowUnknown) + want.Flags.Timezone
+	if d.known[way] == nil {
+		d.known[way] = map[string]int{}
+		for i := range d.batches {
+			files, err := d.read(ctx, i, o)
+			if err != nil {
+				continue // a file that this table cannot read is none of its batches
+			}
+			d.known[way][changefile.Digest(files)] = i
+		}
+	}
+	i, ok := d.known[way][want.Digest]
+	if !ok {
+		return nil, false, nil
+	}
+	files, err := d.read(ctx, i, o)
+	if err != nil {
+		return nil, false, err
+	}
+	return batchOf(files), true, nil
+}
+
+func (d *changesDir) read(ctx context.Context, i int, o *changefile.Options) ([]*changefile.File, error) {
+	var files []*changefile.File
+	for _, path := range slices.Sorted(slices.Values(d.batches[i])) {
+		f, err := changefile.Read(ctx, changefile.FromFile(path, path), o)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

@@ -1,0 +1,189 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/internal/integrity"
+	"github.com/deltafold/deltafold/merge"
+	"github.com/deltafold/deltafold/merge/change"
+)
+
+// CreateJob is one invocation of create.
+type CreateJob struct {
+	Table  string // path or URL
+	Schema string // --schema: key, version and payload columns
+	Roles  RoleFlags
+	// Mode is plain or guarded; "" is plain without role flags and guarded with.
+	Mode        string
+	PartitionBy []string
+	Properties  map[string]string
+}
+
+// TableReport is what create, adopt and set-property did.
+type TableReport struct {
+	Table string
+	Mode  change.Mode
+	// Version is the version made, nil if there was nothing to do.
+	Version *deltatable.Version
+	Schema  *arrow.Schema
+	// Roles are those of a guarded table, else nil.
+	Roles *change.Roles
+	// Warnings are what went wrong after the commit, which it cannot undo.
+	Warnings []string
+}
+
+// Create makes an empty table as version 0. A table that is there already is
+// an error, never touched.
+func Create(ctx context.Context, e *Env, j *CreateJob) (*TableReport, error) {
+	if j.Schema == "" {
+		return nil, usage("create needs --schema")
+	}
+	sch, err := parseSchema(j.Schema)
+	if err != nil {
+		return nil, err
+	}
+	rep := &TableReport{Mode: change.Mode(j.Mode)}
+	switch {
+	case rep.Mode == "" && j.Roles.Given():
+		rep.Mode = change.Guarded
+	case rep.Mode == "":
+		rep.Mode = change.Plain
+	case rep.Mode == change.Plain && j.Roles.Given():
+		return nil, usage("--mode plain has no column roles: leave the role flags out")
+	case rep.Mode != change.Plain && rep.Mode != change.Guarded:
+		return nil, usage("--mode %s is not plain or guarded", j.Mode)
+	}
+	made, err := newTable(rep, j, sch)
+	if err != nil {
+		return nil, err
+	}
+	t, err := e.OpenTable(ctx, j.Table)
+	if err != nil {
+		return nil, err
+	}
+	if rep.Schema, err = schemaOf(made.Metadata); err != nil {
+		return nil, err
+	}
+	rep.Table = t.Store().URL()
+	landed, err := t.TryCommit(ctx, nil, createCommit(rep.Mode, made))
+	var lost *deltatable.ConflictError
+	if errors.As(err, &lost) {
+		return nil, fmt.Errorf("create table %s: there is a table already", j.Table)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create table %s: %w", j.Table, err)
+	}
+	rep.Version = &landed.Version
+	return rep, nil
+}
+
+func newTable(rep *TableReport, j *CreateJob, sch *arrow.Schema) (*merge.NewTable, error) {
+	if rep.Mode == change.Guarded {
+		roles, table, err := DeriveRoles(&j.Roles, sch)
+		if err != nil {
+			return nil, err
+		}
+		rep.Roles = roles
+		return NewGuardedTable(roles, table, j.PartitionBy, j.Properties)
+	}
+	if j.Roles.Outcomes != "" {
+		return nil, usage("a plain table has no outcomes: %s is for a guarded one", change.PropOutcomes)
+	}
+	// NB: from the text again, so that what Arrow cannot say (char and varchar,
+	// comments) is kept.
+	ds, err := deltatable.ParseDDL(j.Schema)
+	if err != nil {
+		return nil, usage("--schema: %v", err)
+	}
+	md, p, err := deltatable.NewTableMetadata(ds, j.PartitionBy, j.Properties)
+	if err != nil {
+		return nil, newTableError(err)
+	}
+	return &merge.NewTable{Metadata: md, Protocol: p}, nil
+}
+
+// newTableError makes a mistake in --partition-by or --property one of usage.
+func newTableError(err error) error {
+	var column *deltatable.ColumnError
+	var property *deltatable.PropertyError
+	if errors.As(err, &column) || errors.As(err, &property) {
+		return usage("%v", err)
+	}
+	return err
+}
+
+func schemaOf(md *deltatable.Metadata) (*arrow.Schema, error) {
+	ds, err := deltatable.ParseSchema(md.SchemaString)
+	if err != nil {
+		return nil, err
+	}
+	return ds.Arrow()
+}
+
+// createCommit is the first version of an empty table. A guarded one starts its
+// digest here (merge-semantics 7).
+func createCommit(mode change.Mode, made *merge.NewTable) *deltatable.Commit {
+	c := &deltatable.Commit{
+		TxnID: uuid.NewString(), Operation: "CREATE TABLE", BlindAppend: true,
+		Parameters: map[string]string{
+			"isManaged": "false", "description": "", "clusterBy": "[]",
+			"partitionBy": jsonText(made.Metadata.PartitionColumns), "properties": jsonText(made.Metadata.Configuration),
+		},
+		Protocol: made.Protocol, Metadata: made.Metadata,
+	}
+	c.Tags = rowTags(c.TxnID, 0)
+	if mode == change.Guarded {
+		c.Tags[change.TagTableDigest] = integrity.Sum{}.String()
+	}
+	return c
+}
+
+// rowTags are the tags of a commit that adds rows and removes none.
+func rowTags(run string, inserted int64) map[string]string {
+	return map[string]string{
+		change.TagRun: run, change.TagInserts: strconv.FormatInt(inserted, 10), change.TagDeletes: "0",
+	}
+}
+
+func jsonText(v any) string {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: internal error: %v", err))
+	}
+	return string(text)
+}
+
+// SplitProperties reads --property flags, k=v each. The outcomes location is
+// given back apart; other deltafold.* properties have flags of their own.
+func SplitProperties(given []string) (props map[string]string, outcomes string, err error) {
+	props = map[string]string{}
+	for _, kv := range given {
+		k, v, ok := strings.Cut(kv, "=")
+		if k = strings.TrimSpace(k); !ok || k == "" {
+			return nil, "", usage("property %q is not of the form key=value", kv)
+		}
+		if _, twice := props[k]; twice || k == change.PropOutcomes && outcomes != "" {
+			return nil, "", usage("property %s is given twice", k)
+		}
+		switch {
+		case k == change.PropOutcomes && v == "":
+			return nil, "", usage("property %s needs a location, or none", k)
+		case k == change.PropOutcomes:
+			outcomes = v
+		case strings.HasPrefix(k, change.PropPrefix):
+			return nil, "", usage("property %s names a role: the role flags set it, on create, adopt or a first apply", k)
+		default:
+			props[k] = v
+		}
+	}
+	return props, outcomes, nil
+}

@@ -1,0 +1,123 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/merge/change"
+)
+
+// SetProperties sets table properties, k=v each. Properties that name roles are
+// refused: only create and adopt write those. A property that asks for a table
+// feature which the table's protocol lacks is refused by name (I8). Where all
+// have their values already, no version is made.
+func SetProperties(ctx context.Context, e *Env, table string, given []string) (*TableReport, error) {
+	props, outcomes, err := SplitProperties(given)
+	if err != nil {
+		return nil, err
+	}
+	if outcomes != "" {
+		props[change.PropOutcomes] = outcomes
+	}
+	t, err := e.OpenTable(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	var rep *TableReport
+	err = e.restart(ctx, func() error {
+		rep, err = e.setProperties(ctx, t, props)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set properties of table %s: %w", table, err)
+	}
+	return rep, nil
+}
+
+func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[string]string) (*TableReport, error) {
+	snap, err := t.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := change.ModeOf(snap.Properties())
+	if err != nil {
+		return nil, err
+	}
+	if _, is := props[change.PropOutcomes]; is && mode == change.Plain {
+		return nil, usage("the table is plain and has no outcomes: %s is for a guarded one", change.PropOutcomes)
+	}
+	rep := &TableReport{Table: t.Store().URL(), Mode: mode, Schema: snap.Schema()}
+	md := *snap.Metadata()
+	md.Configuration = snap.Properties()
+	maps.Copy(md.Configuration, props)
+	if maps.Equal(md.Configuration, snap.Properties()) {
+		return rep, nil
+	}
+	if err := checkNeeded(snap, md.Configuration); err != nil {
+		return nil, err
+	}
+	if _, err := deltatable.NewLayout(&md); err != nil {
+		return nil, newTableError(err)
+	}
+	run := uuid.NewString()
+	tx := t.Begin(snap)
+	tx.Write = deltatable.Commit{
+		TxnID: run, Operation: "SET TBLPROPERTIES", Metadata: &md,
+		Parameters: map[string]string{"properties": jsonText(props)},
+	}
+	landed, err := tx.Commit(ctx, e.Retry)
+	if err != nil {
+		return nil, err
+	}
+	rep.Version = &landed.Version
+	rep.Warnings = postCommit(ctx, t, landed.Version)
+	return rep, nil
+}
+
+// checkNeeded refuses properties that ask for features which the protocol does
+// not have yet: what a new table with them would need says which.
+func checkNeeded(snap *deltatable.Snapshot, props map[string]string) error {
+	for k := range props {
+		if _, had := snap.Property(k); !had && strings.HasPrefix(k, "delta.feature.") {
+			return usage("%s: features are chosen when a table is created", k)
+		}
+	}
+	_, fresh, err := deltatable.NewTableMetadata(snap.DeltaSchema(), snap.PartitionColumns(), props)
+	if err != nil {
+		return newTableError(err)
+	}
+	_, plain, err := deltatable.NewTableMetadata(snap.DeltaSchema(), snap.PartitionColumns(), nil)
+	if err != nil {
+		return err
+	}
+	p := snap.Protocol()
+	for _, f := range fresh.WriterFeatures {
+		if !slices.Contains(plain.WriterFeatures, f) && !slices.Contains(p.WriterFeatures, f) && f != "appendOnly" && f != "invariants" {
+			return usage("the property needs the table feature %s, which this table was created without", f)
+		}
+	}
+	return nil
+}
+
+// LogCheckpoint writes a log checkpoint of the latest version and gives that.
+func LogCheckpoint(ctx context.Context, e *Env, table string) (deltatable.Version, error) {
+	t, err := e.OpenTable(ctx, table)
+	if err != nil {
+		return 0, err
+	}
+	snap, err := t.Snapshot(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("open table %s: %w", table, err)
+	}
+	e.step("writing a log checkpoint of version %d", snap.Version())
+	if err := t.WriteLogCheckpoint(ctx, snap); err != nil {
+		return 0, fmt.Errorf("table %s: %w", table, err)
+	}
+	return snap.Version(), nil
+}
