@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -23,16 +24,22 @@ type sizedReaderAt interface {
 
 // readParquet reads the whole file, one row group after the other.
 func readParquet(ctx context.Context, name string, in io.Reader, o *Options) (f *File, err error) {
-	// arrow-go panics on some damaged files; damage is an input error.
-	defer func() {
-		if p := recover(); p != nil {
-			f, err = nil, &InputError{File: name, Msg: fmt.Sprintf("damaged Parquet file: %v", p)}
-		}
-	}()
 	ra, err := readerAt(in)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
+	// arrow-go panics on some damaged files; damage is an input error. What the
+	// store or the context ended is neither.
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, &InputError{File: name, Msg: fmt.Sprintf("damaged Parquet file: %v", p)}
+		}
+		if below := ra.failure(); err != nil && below != nil {
+			f, err = nil, fmt.Errorf("read %s: %w", name, below)
+		} else if err != nil && ctx.Err() != nil {
+			f, err = nil, fmt.Errorf("read %s: %w", name, ctx.Err())
+		}
+	}()
 	pf, err := file.NewParquetReader(ra)
 	if err != nil {
 		return nil, &InputError{File: name, Msg: "no readable Parquet file: " + err.Error()}
@@ -57,16 +64,13 @@ func readParquet(ctx context.Context, name string, in io.Reader, o *Options) (f 
 	defer rr.Release()
 	for rr.Next() {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, err
 		}
 		if err := p.add(rr.RecordBatch()); err != nil {
 			return nil, err
 		}
 	}
 	if err := rr.Err(); err != nil && !errors.Is(err, io.EOF) {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("read %s: %w", name, ctx.Err())
-		}
 		return nil, &InputError{File: name, Line: p.file.Rows + 1, Msg: "unreadable Parquet data at or after this row: " + err.Error()}
 	}
 	if n := pf.NumRows(); n != p.file.Rows {
@@ -76,21 +80,52 @@ func readParquet(ctx context.Context, name string, in io.Reader, o *Options) (f 
 }
 
 // readerAt makes a seekable reader of in, in ranges where it can.
-func readerAt(in io.Reader) (readSeekerAt, error) {
+func readerAt(in io.Reader) (*watchedReader, error) {
 	if r, ok := in.(sizedReaderAt); ok {
-		return io.NewSectionReader(r, 0, r.Size()), nil
+		return watch(r, r.Size()), nil
 	}
 	data, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.NewReader(data), nil
+	return watch(bytes.NewReader(data), int64(len(data))), nil
 }
 
-type readSeekerAt interface {
+// watchedReader remembers the first error of the reader below, to tell a store
+// that fails from a file that is damaged.
+type watchedReader struct {
+	*io.SectionReader
+	below watchedAt
+}
+
+type watchedAt struct {
 	io.ReaderAt
-	io.Seeker
-	io.Reader
+	mu  sync.Mutex
+	err error
+}
+
+func watch(r io.ReaderAt, size int64) *watchedReader {
+	w := &watchedReader{below: watchedAt{ReaderAt: r}}
+	w.SectionReader = io.NewSectionReader(&w.below, 0, size)
+	return w
+}
+
+func (w *watchedAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.err == nil {
+			w.err = err
+		}
+	}
+	return n, err
+}
+
+func (w *watchedReader) failure() error {
+	w.below.mu.Lock()
+	defer w.below.mu.Unlock()
+	return w.below.err
 }
 
 // parquetPlan knows which column of the file fills which column of the batch.

@@ -115,7 +115,7 @@ func TestParquetConversions(t *testing.T) {
 		{"large binary", arrow.BinaryTypes.LargeBinary, arrow.BinaryTypes.Binary, `["YQ==",null]`, `"61" null`},
 		{"fixed binary", &arrow.FixedSizeBinaryType{ByteWidth: 2}, arrow.BinaryTypes.Binary, `["YWI="]`, `"6162"`},
 		{"milliseconds", &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}, utcT, `["2024-01-01T00:00:00.123Z"]`, `"2024-01-01T00:00:00.123000Z"`},
-		{"other zone", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "America/Chicago"}, utcT, `["2024-01-01T00:00:00.000001"]`, `"2024-01-01T06:00:00.000001Z"`},
+		{"other zone", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "America/Chicago"}, utcT, `["2024-01-01T00:00:00.000001-0600"]`, `"2024-01-01T06:00:00.000001Z"`},
 		{"nanoseconds", nsUTC, utcT, `["2024-01-01T00:00:00.123456Z"]`, `"2024-01-01T00:00:00.123456Z"`},
 		{"nanoseconds lost", nsUTC, utcT, `["2024-01-01T00:00:00Z","2024-01-01T00:00:00.123456789Z"]`, `f.parquet:2: column C: 1704067200123456789 ns: it has digits below the microsecond`},
 		{"ntz in milliseconds", &arrow.TimestampType{Unit: arrow.Millisecond}, ntzT, `["2024-01-01T00:00:00.123"]`, `"2024-01-01T00:00:00.123000"`},
@@ -137,11 +137,11 @@ func TestParquetConversions(t *testing.T) {
 		{"map", arrow.MapOf(stringT, arrow.PrimitiveTypes.Int32), arrow.MapOf(stringT, longT), `[[{"key":"a","value":1},{"key":"b","value":null}],null,[]]`, `{"$map":[["a",1],["b",null]]} null {"$map":[]}`},
 		{"map key twice", arrow.MapOf(stringT, longT), arrow.MapOf(stringT, longT), `[[],[{"key":"a","value":1},{"key":"a","value":2}]]`, `f.parquet:2: column C: a: the key stands twice in one map`},
 		{"nanoseconds in a list", list(nsUTC, true), list(utcT, true), `[[],["2024-01-01T00:00:00Z"],["2024-01-01T00:00:00Z","2024-01-01T00:00:00.000000001Z"]]`, `f.parquet:3: column C.element: 1704067200000000001 ns: it has digits below the microsecond`},
-		{"struct to list", st(x(longT)), list(longT, true), `[{"x":1}]`, `f.parquet: column C: a Parquet column of type struct<x: int64> cannot be read as array<long>`},
+		{"struct to list", st(x(longT)), list(longT, true), `[{"x":1}]`, `f.parquet: column C: a Parquet column of type struct<x: int64 nullable> cannot be read as array<long>`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := column(t, c.from, c.in)
-			if got := outcome(data, &changefile.Options{Schema: schemaOf(c.to)}); !strings.HasPrefix(got, c.want) || len(got) > len(c.want) && !strings.HasPrefix(c.want, "f.parquet: column C: a Parquet") {
+			if got := outcome(data, &changefile.Options{Schema: schemaOf(c.to)}); got != c.want {
 				t.Errorf("got %s\nwant %s", got, c.want)
 			}
 		})
@@ -274,7 +274,7 @@ func TestParquetFromStore(t *testing.T) {
 		t.Errorf("an object that is not there: %v", err)
 	}
 	src := changefile.Source{Name: "f.parquet", Open: func(context.Context) (io.ReadCloser, error) { return failing{}, nil }}
-	if _, err := changefile.Read(ctx, src, nil); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+	if _, err := changefile.Read(ctx, src, nil); err == nil || err.Error() != "read f.parquet: the disk is gone" {
 		t.Errorf("a failing store: %v", err)
 	}
 }
