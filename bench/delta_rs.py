@@ -1,0 +1,158 @@
+"""delta-rs's side of the benchmark, and the data that both sides work on.
+
+Each command prints one JSON object. DuckDB makes the data and compares results;
+delta-rs does the guarded merge of merge-semantics 3 (policy quarantine) by its
+own MERGE, with the guard as the clauses' conditions.
+"""
+
+import json
+import os
+import sys
+import time
+
+FOLDED = """
+SELECT entity_id, source_version,
+  CASE WHEN min(operation) <> max(operation) OR min(value) <> max(value) THEN 'conflict'
+       WHEN min(operation) = 'delete' THEN 'deleted' ELSE 'active' END AS status,
+  CASE WHEN min(operation) = 'upsert' AND max(operation) = 'upsert' AND min(value) = max(value) THEN min(value) END AS value
+FROM (
+  SELECT *, max(source_version) OVER (PARTITION BY entity_id) AS newest FROM read_parquet($file)
+  WHERE trim(change_id) <> '' AND trim(entity_id) <> '' AND source_version >= 1
+    AND (operation = 'upsert' AND value IS NOT NULL OR operation = 'delete' AND value IS NULL)
+)
+WHERE source_version = newest
+GROUP BY entity_id, source_version
+"""
+
+
+def duck():
+    import duckdb
+
+    con = duckdb.connect()
+    con.execute("SET threads = 2; SET memory_limit = '6GB'; SET preserve_insertion_order = false")
+    return con
+
+
+# Keys are hashes: random, the same in every run, and any of them can be named.
+STATE = """
+SELECT substr(md5('k' || i::VARCHAR), 1, 24) AS entity_id,
+  (2 + i % 5)::BIGINT AS source_version,
+  CASE WHEN i % 50 = 0 THEN 'deleted' ELSE 'active' END AS status,
+  CASE WHEN i % 50 <> 0 THEN 'value ' || substr(md5('v' || i::VARCHAR), 1, 12) END AS value
+FROM range({first}, {last}) AS r(i)
+"""
+
+# Of 100 changes: 70 newer versions, 10 deletes, 5 repeats of what is stored, 5
+# stale, 5 conflicts with what is stored, 5 new keys. 611953 is a prime: as long as
+# it does not divide the number of rows, no key comes twice and all files are met.
+CHANGES = """
+SELECT 'c' || n::VARCHAR AS change_id, substr(md5('k' || i::VARCHAR), 1, 24) AS entity_id,
+  (2 + i % 5 + CASE WHEN n % 20 < 16 THEN 1 WHEN n % 20 = 17 THEN -1 ELSE 0 END)::BIGINT AS source_version,
+  CASE WHEN n % 20 IN (14, 15) OR n % 20 = 16 AND i % 50 = 0 THEN 'delete' ELSE 'upsert' END AS operation,
+  CASE WHEN n % 20 IN (14, 15) OR n % 20 = 16 AND i % 50 = 0 THEN NULL
+       WHEN n % 20 = 16 THEN 'value ' || substr(md5('v' || i::VARCHAR), 1, 12)
+       ELSE 'changed ' || n::VARCHAR END AS value
+FROM (
+  SELECT n, CASE WHEN n % 20 = 19 THEN {rows} + n ELSE ((n + 1) * 611953) % {rows} END AS i FROM range(0, {changes}) AS r(n)
+)
+"""
+
+
+def generate(table, rows, files):
+    """A state table of that many rows and files, without a guard, by delta-rs."""
+    from deltalake import WriterProperties, write_deltalake
+
+    rows, files = int(rows), int(files)
+    con = duck()
+    properties = WriterProperties(compression="SNAPPY", max_row_group_size=128 * 1024)
+    for f in range(files):
+        query = STATE.format(first=rows * f // files, last=rows * (f + 1) // files)
+        write_deltalake(table, con.execute(query).to_arrow_table(), mode="append", writer_properties=properties)
+    names = [f for f in os.listdir(table) if f.endswith(".parquet")]
+    if len(names) != files:
+        raise SystemExit(f"{len(names)} files were written; want {files}")
+    return {"files": files, "bytes": sum(os.path.getsize(os.path.join(table, f)) for f in names)}
+
+
+def changes(file, rows, count):
+    """A change file whose keys are spread over the whole table."""
+    query = CHANGES.format(rows=int(rows), changes=int(count))
+    con = duck()
+    con.execute(f"COPY ({query}) TO '{file}' (FORMAT parquet, CODEC snappy)")
+    n, keys = con.execute("SELECT count(*), count(DISTINCT entity_id) FROM read_parquet($file)", {"file": file}).fetchone()
+    return {"changes": n, "keys": keys}
+
+
+def merge(table, file, streamed):
+    from deltalake import DeltaTable
+
+    start = time.monotonic()
+    source = duck().execute(FOLDED, {"file": file}).to_arrow_table()
+    folded = time.monotonic()
+    metrics = (
+        DeltaTable(table)
+        .merge(
+            source,
+            predicate="t.entity_id = s.entity_id",
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=streamed == "streamed",
+        )
+        .when_matched_update(
+            predicate="s.source_version > t.source_version",
+            updates={"source_version": "s.source_version", "status": "s.status", "value": "s.value"},
+        )
+        .when_matched_update(
+            predicate="s.source_version = t.source_version AND t.status <> 'conflict' "
+            "AND NOT (s.status = t.status AND s.value IS NOT DISTINCT FROM t.value)",
+            updates={"status": "'conflict'", "value": "NULL"},
+        )
+        .when_not_matched_insert(
+            updates={
+                "entity_id": "s.entity_id",
+                "source_version": "s.source_version",
+                "status": "s.status",
+                "value": "s.value",
+            }
+        )
+        .execute()
+    )
+    done = time.monotonic()
+    return {"fold_seconds": folded - start, "merge_seconds": done - folded, "metrics": metrics}
+
+
+def fingerprint(table):
+    """Equal for equal multisets of rows, whatever their order and files."""
+    from deltalake import DeltaTable
+
+    files = DeltaTable(table).file_uris()
+    query = """
+    SELECT count(*) AS rows, sum(hash(entity_id, source_version, status, value)::HUGEINT)::VARCHAR AS sum,
+      count(*) FILTER (status = 'active') AS active, count(*) FILTER (status = 'deleted') AS deleted,
+      count(*) FILTER (status = 'conflict') AS conflict, count(DISTINCT entity_id) AS keys
+    FROM read_parquet($files)
+    """
+    result = duck().execute(query, {"files": files})
+    names = [d[0] for d in result.description]
+    return dict(zip(names, result.fetchone())) | {"files": len(files)}
+
+
+def open_table(table):
+    from deltalake import DeltaTable
+
+    start = time.monotonic()
+    t = DeltaTable(table)
+    files = len(t.file_uris())
+    return {"seconds": time.monotonic() - start, "version": t.version(), "files": files}
+
+
+def versions():
+    import deltalake
+    import duckdb
+
+    return {"delta-rs": deltalake.__version__, "duckdb": duckdb.__version__}
+
+
+COMMANDS = {f.__name__: f for f in (generate, changes, merge, fingerprint, open_table, versions)}
+
+print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))
