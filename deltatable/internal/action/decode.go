@@ -31,7 +31,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // another kind, an integer that is not one, a file action without a path, an add
 // without a size. It never panics and keeps no reference to data.
 func Decode(data []byte) ([]Action, error) {
-	var actions []Action
+	actions := make([]Action, 0, min(bytes.Count(data, []byte{'\n'})+1, len(data)/minAction+1))
 	err := DecodeFunc(data, func(a Action) error {
 		actions = append(actions, a)
 		return nil
@@ -41,6 +41,9 @@ func Decode(data []byte) ([]Action, error) {
 	}
 	return actions, nil
 }
+
+// minAction is a length that no useful action is below; it bounds a first allocation.
+const minAction = 32
 
 // DecodeFunc is [Decode] without the slice: it calls yield for each action. An error
 // of yield ends it and is returned as it is.
@@ -55,10 +58,18 @@ func DecodeFunc(data []byte, yield func(Action) error) error {
 			if errors.As(err, &stop) {
 				return stop.err
 			}
-			at := min(int(d.dec.InputOffset()), len(data))
-			return &DecodeError{Line: 1 + bytes.Count(data[:at], []byte{'\n'}), Err: err}
+			return &DecodeError{Line: lineAt(data, int(d.dec.InputOffset())), Err: err}
 		}
 	}
+}
+
+// lineAt returns the number of the line of what follows an offset, blanks apart.
+func lineAt(data []byte, offset int) int {
+	at := min(offset, len(data))
+	for at < len(data) && (data[at] == ' ' || data[at] == '\t' || data[at] == '\r' || data[at] == '\n') {
+		at++
+	}
+	return 1 + bytes.Count(data[:at], []byte{'\n'})
 }
 
 type yieldError struct{ err error }
@@ -70,6 +81,8 @@ type decoder struct {
 	dec    *jsontext.Decoder
 	names  map[string]string
 	values map[string]map[string]*string // by raw text: files of a partition share one map
+
+	scratch []byte // of unquote
 }
 
 func newDecoder(data []byte) *decoder {
@@ -195,7 +208,7 @@ func (d *decoder) name() (string, error) {
 	if s, ok := d.names[string(raw)]; ok {
 		return s, nil
 	}
-	s, err := unquote(raw)
+	s, err := d.unquote(raw)
 	if err != nil {
 		return "", err
 	}
@@ -205,12 +218,14 @@ func (d *decoder) name() (string, error) {
 	return s, nil
 }
 
-func unquote(raw []byte) (string, error) {
+// unquote returns the text of a JSON string.
+func (d *decoder) unquote(raw []byte) (string, error) {
 	if bytes.IndexByte(raw, '\\') < 0 && len(raw) >= 2 {
 		return string(raw[1 : len(raw)-1]), nil
 	}
-	b, err := jsontext.AppendUnquote(nil, raw)
-	return string(b), err
+	var err error
+	d.scratch, err = jsontext.AppendUnquote(d.scratch[:0], raw)
+	return string(d.scratch), err
 }
 
 // str reads a string; false: null.
@@ -223,7 +238,7 @@ func (d *decoder) str() (string, bool, error) {
 		if err != nil {
 			return "", false, noEOF(err)
 		}
-		s, err := unquote(raw)
+		s, err := d.unquote(raw)
 		return s, err == nil, err
 	default:
 		return "", false, fmt.Errorf("want a string, found %s", kindName(k))
@@ -323,10 +338,12 @@ func kindName(k jsontext.Kind) string {
 		return "a string"
 	case '0':
 		return "a number"
-	case '{', '}':
+	case '{':
 		return "an object"
-	case '[', ']':
+	case '[':
 		return "an array"
+	case '}', ']':
+		return "a closing bracket"
 	}
 	return "no JSON value"
 }

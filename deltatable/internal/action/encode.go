@@ -15,7 +15,14 @@ import (
 // Action without exactly one member, on a missing required member and on text that
 // is not UTF-8.
 func Encode(actions []Action) ([]byte, error) {
-	e := &encoder{buf: make([]byte, 0, 256*len(actions))}
+	size := 0
+	for i := range actions {
+		size += 256
+		if a := actions[i].Add; a != nil {
+			size += len(a.Path) + len(a.Stats)*9/8
+		}
+	}
+	e := &encoder{buf: make([]byte, 0, size)}
 	for i := range actions {
 		if err := e.action(&actions[i]); err != nil {
 			return nil, fmt.Errorf("encode action %d: %w", i+1, err)
