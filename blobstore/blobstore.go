@@ -29,6 +29,7 @@ package blobstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -196,6 +197,7 @@ type Writer struct {
 	w    DriverWriter
 	s    *Store
 	key  string
+	err  error // of the first Write that failed
 	done bool
 }
 
@@ -214,20 +216,28 @@ func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	return &Writer{w: w, s: s, key: key}, nil
 }
 
-// Write appends p to the object. After an error only Abort is of use.
+// Write appends p to the object. After an error nothing more can be written.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.done {
 		return 0, w.s.named("write", w.key, errFinished)
 	}
+	if w.err != nil {
+		return 0, w.err
+	}
 	n, err := w.w.Write(p)
-	return n, w.s.named("write", w.key, err)
+	w.err = w.s.named("write", w.key, err)
+	return n, w.err
 }
 
 // Close makes the object durable and visible. After an error it may be visible
-// or not.
+// or not; if a Write had failed, Close aborts and returns that error: half an
+// object is never published.
 func (w *Writer) Close() error {
 	if w.done {
 		return w.s.named("write", w.key, errFinished)
+	}
+	if w.err != nil {
+		return errors.Join(w.err, w.Abort())
 	}
 	w.done = true
 	return w.s.named("write", w.key, w.w.Close())
@@ -243,7 +253,7 @@ func (w *Writer) Abort() error {
 	return w.s.named("abort", w.key, w.w.Abort())
 }
 
-var errFinished = fmt.Errorf("writer is finished")
+var errFinished = errors.New("writer is finished")
 
 // List yields the objects whose keys begin with prefix, which need not end at a
 // '/', and are not below from ("" for all), in ascending bytewise order of their
@@ -300,7 +310,7 @@ func (s *Store) check(ctx context.Context, step, key string) error {
 
 func checkKey(key string) error {
 	if key == "" {
-		return fmt.Errorf("key is empty")
+		return errors.New("key is empty")
 	}
 	if !utf8.ValidString(key) {
 		return fmt.Errorf("key %q is not UTF-8", key)

@@ -20,7 +20,7 @@ import (
 // NB: the order of these calls is what durability rests on. A fsync that is
 // missing here is a commit that a power loss takes back.
 func TestChangesOfEachWrite(t *testing.T) {
-	s, rec, err := NewPowerLoss(t.TempDir())
+	s, rec, err := NewPowerLoss(Scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ type history struct {
 // it; it returns how many. lazy, if not nil, alters the file system.
 func loseAtRandom(t *testing.T, rng *rand.Rand, lazy func(filestore.FS) filestore.FS) (int, error) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := Scratch(t)
 	if err := os.MkdirAll(filepath.Join(dir, "was/there"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func loseAtRandom(t *testing.T, rng *rand.Rand, lazy func(filestore.FS) filestor
 	const losses = 25
 	for i := range losses {
 		k := rng.IntN(rec.Cuts() + 1)
-		after := filepath.Join(t.TempDir(), "after")
+		after := filepath.Join(Scratch(t), "after")
 		r := rng
 		if i%3 == 0 {
 			r = nil
@@ -260,7 +260,7 @@ func checkLoss(t *testing.T, dir string, k int, histories map[string]*history) e
 
 // What is not fsynced comes out in all its ways.
 func TestMaterialiseVaries(t *testing.T) {
-	s, rec, err := NewPowerLoss(t.TempDir())
+	s, rec, err := NewPowerLoss(Scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestMaterialiseVaries(t *testing.T) {
 	seen := map[string]bool{}
 	for k := old; k <= rec.Cuts(); k++ {
 		for i := range 100 {
-			dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+			dir := filepath.Join(Scratch(t), fmt.Sprint(i))
 			if err := rec.Materialise(k, rng, dir); err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,9 @@ import (
 // recorder of all changes that it makes there from now on. What is in dir already
 // counts as durable. Only changes through stores of the recorder are known to it.
 //
-// The changes are those that the file store asks of the operating system: it is
-// the real one, and only its calls are watched.
+// The store is the real file store, and its calls are the operating system's,
+// but for fsync: that is recorded and not carried out, as nothing is lost here but
+// in the model, and tests are much faster for it.
 func NewPowerLoss(dir string) (*blobstore.Store, *Recorder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -190,7 +191,10 @@ func (f recordingFS) Remove(path string) error {
 }
 
 func (f recordingFS) SyncDir(path string) error {
-	return f.r.do(op{kind: opSyncDir, path: path}, func() error { return f.fs.SyncDir(path) })
+	return f.r.do(op{kind: opSyncDir, path: path}, func() error {
+		_, err := os.Stat(path)
+		return err
+	})
 }
 
 type recordingFile struct {
@@ -218,7 +222,7 @@ func (f recordingFile) Write(p []byte) (int, error) {
 func (f recordingFile) Sync() error {
 	o := f.op
 	o.kind = opSync
-	return f.r.do(o, f.f.Sync)
+	return f.r.do(o, func() error { return nil })
 }
 
 func (f recordingFile) Close() error { return f.f.Close() }

@@ -45,7 +45,7 @@ func TestFaultsWithoutFaults(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	blobstoretest.Run(t, blobstoretest.Harness{
 		Open: func(t *testing.T) *blobstore.Store {
-			s, _, err := blobstoretest.NewPowerLoss(t.TempDir())
+			s, _, err := blobstoretest.NewPowerLoss(blobstoretest.Scratch(t))
 			if err != nil {
 				t.Fatal(err)
 			}
