@@ -2,6 +2,7 @@ package checkpoints
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/deltafold/deltafold/deltatable"
 )
@@ -51,8 +52,8 @@ type Finding struct {
 	Version deltatable.Version
 	// Check is the name of the check that failed.
 	Check string
-	// Keys are the keys concerned as text, the first 20 in the order found; empty where
-	// the finding is not about keys. Columns of one key are joined by ", ".
+	// Keys are the keys concerned as text, the first 20 found, sorted; empty where the
+	// finding is not about keys. Columns of one key are joined by ", ".
 	Keys []string
 	// Detail says what was expected and what is there.
 	Detail string
@@ -130,6 +131,7 @@ func (r *recorder) find(name string, keys []string, format string, args ...any) 
 // findKeys adds a finding if there are keys.
 func (r *recorder) findKeys(name string, l *keyList, what string) {
 	if l.n > 0 {
+		slices.Sort(l.keys)
 		r.find(name, l.keys, "%d %s", l.n, what)
 	}
 }

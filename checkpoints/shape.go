@@ -97,19 +97,20 @@ func (b *block) statusOf(i int) change.Status {
 
 // appendCanonical appends what the table digest hashes of row i (merge-semantics 7): keys,
 // versions, and the status as a word in every form that a table stores it in.
-func (b *block) appendCanonical(dst []byte, i int) (key, version, all []byte) {
+// The row's key and version forms are the first two pieces of what is appended.
+func (b *block) appendCanonical(dst []byte, i int, row *encodedRow) []byte {
 	start := len(dst)
 	dst = b.key.Append(dst, i)
 	k := len(dst)
 	dst = b.version.Append(dst, i)
 	v := len(dst)
-	switch s := b.statusOf(i); {
-	case s != 0:
+	if s := b.statusOf(i); s != 0 {
 		dst = ordered.AppendString(dst, s.String())
-	default: // not a status: as it is stored, so that the digest still sees it
+	} else { // not a status: as it is stored, so that the digest still sees it
 		dst = ordered.Append(dst, b.status, i)
 	}
-	return dst[start:k], dst[k:v], dst[start:]
+	row.key, row.version = dst[start:k:k], dst[k:v:v]
+	return dst
 }
 
 func orderedRow(cols []arrow.Array) ordered.Row { return ordered.NewRow(cols...) }
@@ -118,10 +119,11 @@ func orderedRow(cols []arrow.Array) ordered.Row { return ordered.NewRow(cols...)
 func sumRows(ctx context.Context, s *deltatable.Snapshot, a *deltatable.Add, sh *shape) (integrity.Sum, error) {
 	var sum integrity.Sum
 	var buf []byte
+	var row encodedRow
 	err := reading{snapshot: s, file: a, columns: sh.columns(false)}.rows(ctx, func(cols []arrow.Array, n int) error {
 		b := sh.block(cols)
 		for i := range n {
-			_, _, buf = b.appendCanonical(buf[:0], i)
+			buf = b.appendCanonical(buf[:0], i, &row)
 			sum = sum.Plus(integrity.RowHash(buf))
 		}
 		return nil

@@ -165,7 +165,6 @@ func (m *mismatch) report(r *recorder) {
 		{&m.status, "keys of the batch are stored with another status than the fold expects"},
 		{&m.payload, "keys of the batch are stored with another payload than the fold expects"},
 	} {
-		slices.Sort(l.keys.keys)
 		r.findKeys(CheckState, l.keys, l.what)
 	}
 }
