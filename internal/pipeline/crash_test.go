@@ -25,7 +25,7 @@ import (
 
 // Environment of a child process of the crash tests.
 const (
-	envChild = "DELTAFOLD_TEST_APPLY" // TABLE and FILE, separated by a newline
+	envChild = "DELTAFOLD_TEST_APPLY" // TABLE and FILEs, separated by newlines
 	envSeed  = "DELTAFOLD_SEED"
 	envSoak  = "DELTAFOLD_SOAK"
 )
@@ -37,13 +37,14 @@ func TestMain(m *testing.M) {
 	if spec == "" {
 		os.Exit(m.Run())
 	}
-	table, file, _ := strings.Cut(spec, "\n")
-	j := applyJob(table, file)
-	j.Audit = os.Getenv("DELTAFOLD_TEST_AUDIT") != ""
-	_, err := pipeline.Apply(context.Background(), &pipeline.Env{}, j)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	args := strings.Split(spec, "\n")
+	for _, file := range args[1:] {
+		rep, err := pipeline.Apply(context.Background(), &pipeline.Env{}, applyJob(args[0], file))
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
+			os.Exit(1)
+		}
+		fmt.Printf("%d %s\n", rep.Retries, strings.Join(rep.Warnings, "; "))
 	}
 	os.Exit(0)
 }

@@ -29,6 +29,8 @@ type Env struct {
 	Progress func(step string)
 	// Retry bounds the attempts of a commit; nil is the default of deltatable.
 	Retry *deltatable.Retry
+	// Open opens the store at a path or URL; nil is blobstore.Open.
+	Open func(ctx context.Context, url string) (*blobstore.Store, error)
 }
 
 func (e *Env) now() time.Time {
@@ -46,7 +48,11 @@ func (e *Env) step(format string, args ...any) {
 
 // OpenTable opens the table at a path or URL; it need not be there yet.
 func (e *Env) OpenTable(ctx context.Context, url string) (*deltatable.Table, error) {
-	store, err := blobstore.Open(ctx, url)
+	open := e.Open
+	if open == nil {
+		open = blobstore.Open
+	}
+	store, err := open(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", url, err)
 	}
