@@ -2,10 +2,10 @@ package deltatable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
 )
@@ -85,7 +85,8 @@ func (tx *Transaction) follow(ctx context.Context, at *Snapshot) (*Snapshot, *La
 	}
 	for _, w := range winners {
 		if w.Info != nil && w.Info.TxnID == tx.Write.TxnID {
-			return nil, &Landed{Version: w.Version, Entry: w}, nil
+			md := next.Metadata()
+			return nil, &Landed{Version: w.Version, Entry: w, CheckpointDue: checkpointDue(md, w.Version)}, nil
 		}
 	}
 	for _, w := range winners {
@@ -97,8 +98,9 @@ func (tx *Transaction) follow(ctx context.Context, at *Snapshot) (*Snapshot, *La
 }
 
 // Winners are the log entries after read, in version order, and the snapshot
-// that they lead to; read nil: all entries of the table that appeared. The
-// caller looks for its own txnId among them before anything else (R8).
+// that they lead to; read nil: all entries of the table that appeared. There may
+// be none where a store shows a commit late: then it is worth another attempt.
+// The caller looks for its own txnId among them before anything else (R8).
 func (t *Table) Winners(ctx context.Context, read *Snapshot) ([]*Entry, *Snapshot, error) {
 	var (
 		next *Snapshot
@@ -114,16 +116,21 @@ func (t *Table) Winners(ctx context.Context, read *Snapshot) ([]*Entry, *Snapsho
 	if err != nil {
 		return nil, nil, err
 	}
-	var winners []*Entry
-	for v := from; v <= next.Version(); v++ {
-		e, err := deltalog.ReadEntry(ctx, t.store, v)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read winner %d: %w", v, err)
-		}
-		winners = append(winners, newEntry(e))
+	winners := make([]*Entry, next.Version()-from+1)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(t.workers)
+	for i := range winners {
+		g.Go(func() error {
+			e, err := deltalog.ReadEntry(ctx, t.store, from+Version(i))
+			if err != nil {
+				return fmt.Errorf("read winner %d: %w", from+Version(i), err)
+			}
+			winners[i] = newEntry(e)
+			return nil
+		})
 	}
-	if len(winners) == 0 {
-		return nil, nil, errors.New("read winners: none is visible yet")
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
 	}
 	return winners, next, nil
 }

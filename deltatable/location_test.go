@@ -1,0 +1,84 @@
+package deltatable_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/deltatable"
+)
+
+// Data files named by absolute paths, in every form, are opened in their own
+// folder; one below the table's own root is the table's own file, whichever
+// way it is named (I3).
+func TestAbsolutePaths(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my table %20 ~")
+	elsewhere := filepath.Join(t.TempDir(), "else where%41")
+	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	store, err := blobstore.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := deltatable.NewTable(store, testOptions())
+	create(t, tab, "id long", nil, nil)
+	encoded := func(p string) string { return (&url.URL{Path: p}).EscapedPath() }
+	s := snapshot(t, tab)
+	var adds []*deltatable.Add
+	for i, form := range []string{"plain", "file:", "file://", "own", "own file://"} {
+		a := write(t, tab, s.Layout(), batch(t, s.Schema(), `[{"id":`+string(rune('0'+i))+`}]`))[0]
+		from, to := filepath.Join(dir, a.Path), filepath.Join(elsewhere, a.Path)
+		switch form {
+		case "own":
+			a.Path = encoded(from)
+		case "own file://":
+			a.Path = "file://" + encoded(from)
+		default:
+			if err := os.Rename(from, to); err != nil {
+				t.Fatal(err)
+			}
+			a.Path = strings.TrimPrefix(form, "plain") + encoded(to)
+		}
+		adds = append(adds, a)
+	}
+	if _, err := tab.TryCommit(t.Context(), s, &deltatable.Commit{Operation: "CLONE", Adds: adds}); err != nil {
+		t.Fatal(err)
+	}
+	s = snapshot(t, tab)
+	got := scanRows(t, s, nil)
+	slices.Sort(got)
+	want := []string{`{"id":0}`, `{"id":1}`, `{"id":2}`, `{"id":3}`, `{"id":4}`}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error("-want +got\n", d)
+	}
+	// Removed by the path as written, also where another form would do.
+	if _, err := tab.TryCommit(t.Context(), s, &deltatable.Commit{Operation: "DELETE", Removes: s.Files()}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := tab.Entry(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var removed, added []string
+	for r := range e.Removes() {
+		removed = append(removed, r.Path)
+	}
+	for _, a := range adds {
+		added = append(added, a.Path)
+	}
+	slices.Sort(removed)
+	slices.Sort(added)
+	if d := cmp.Diff(added, removed); d != "" {
+		t.Error("paths of the removes: -want +got\n", d)
+	}
+	if n := len(snapshot(t, tab).Files()); n != 0 {
+		t.Errorf("%d files are still live", n)
+	}
+}
