@@ -55,7 +55,11 @@ func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string
 	if as.NumFields() == 0 || len(md.PartitionColumns) == as.NumFields() {
 		return nil, nil, &ColumnError{Msg: "a table needs a column that is not a partition column"}
 	}
-	p := feature.ForNewTable(neededFeatures(as, md.Configuration)...)
+	needed := neededFeatures(as, md.Configuration)
+	if slices.Contains(needed, feature.ColumnMapping) {
+		return nil, nil, &UnsupportedFeatureError{Feature: feature.ColumnMapping, Operation: "write", Reason: "it is not implemented for new tables"}
+	}
+	p := feature.ForNewTable(needed...)
 	maps.DeleteFunc(md.Configuration, func(k, _ string) bool { return strings.HasPrefix(k, featureProperty) })
 	if err := feature.CheckWrite(p, md); err != nil {
 		return nil, nil, err
