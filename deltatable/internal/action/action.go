@@ -2,6 +2,7 @@ package action
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -141,7 +142,7 @@ type Metadata struct {
 func (m *Metadata) Clone() *Metadata {
 	c := *m
 	c.FormatOptions = maps.Clone(m.FormatOptions)
-	c.PartitionColumns = append([]string(nil), m.PartitionColumns...)
+	c.PartitionColumns = slices.Clone(m.PartitionColumns)
 	c.Configuration = maps.Clone(m.Configuration)
 	return &c
 }
