@@ -10,14 +10,16 @@ import (
 )
 
 // How files are packed. A commit packs the new rows of a partition with its
-// touched small files and with a few small untouched ones, smallest first, as
-// long as each is not much larger than what is packed already: sizes then grow
-// geometrically, so that any number of small batches leaves few files and each
-// row is rewritten a logarithmic number of times.
+// touched small files, which are rewritten anyway, and with a few small
+// untouched ones, smallest first, as long as each is not much larger than the
+// new rows and what was taken before it: sizes then grow geometrically, so that
+// any number of small batches leaves few files and each row is rewritten a
+// logarithmic number of times. A commit without new rows makes no file more than
+// it takes away, and packs no untouched file.
 const (
 	packFiles     = 10        // untouched files in one pack at most
 	packAlways    = 64 << 10  // bytes; files up to this size are packed whatever the pack holds
-	packTouched   = 8         // touched files up to 1/8 of the target size join the pack
+	packTouched   = 64        // touched files up to 1/64 of the target size join the pack
 	packUntouched = 4         // untouched ones up to 1/4
 	sortRows      = 256 << 10 // outputs of at most so many rows are sorted as a whole
 	sortBytes     = 32 << 20  // and of at most so many bytes of sources
@@ -215,10 +217,14 @@ func (r *run) pack(p *plan, g *group) ([]source, error) {
 			taken[list[i].add.Key()] = true
 		}
 	}
-	for i := range g.small {
-		size += g.small[i].add.Size
+	if size == 0 {
+		return nil, nil // no new file comes of it, so none has to go
 	}
 	target := r.target.layout.TargetSize()
+	room := target - size
+	for i := range g.small {
+		room -= g.small[i].add.Size
+	}
 	var eligible []source
 	for _, f := range p.snap.Files() {
 		if f.Size > target/packUntouched || taken[f.Key()] {
@@ -235,10 +241,10 @@ func (r *run) pack(p *plan, g *group) ([]source, error) {
 	slices.SortFunc(eligible, bySize)
 	var out []source
 	for _, s := range eligible {
-		if len(out) == packFiles || s.add.Size > max(2*size, packAlways) || size+s.add.Size > target {
+		if len(out) == packFiles || s.add.Size > max(2*size, packAlways) || s.add.Size > room {
 			break
 		}
-		size += s.add.Size
+		size, room = size+s.add.Size, room-s.add.Size
 		out = append(out, s)
 	}
 	return out, nil
