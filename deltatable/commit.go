@@ -166,14 +166,8 @@ func commitInfoOf(c *Commit, engine string, now time.Time) *CommitInfo {
 	blind := c.BlindAppend
 	info := &CommitInfo{
 		Timestamp: now.UnixMilli(), Operation: c.Operation, OperationParameters: maps.Clone(c.Parameters),
-		IsolationLevel: c.Isolation, IsBlindAppend: &blind, OperationMetrics: maps.Clone(c.Metrics),
+		IsolationLevel: isolation(c), IsBlindAppend: &blind, OperationMetrics: maps.Clone(c.Metrics),
 		UserMetadata: c.UserMetadata, EngineInfo: engine, TxnID: c.TxnID, Tags: maps.Clone(c.Tags),
-	}
-	if info.IsolationLevel == "" {
-		info.IsolationLevel = Serializable
-		if c.Rearrange {
-			info.IsolationLevel = SnapshotIsolation
-		}
 	}
 	if info.OperationParameters == nil {
 		info.OperationParameters = map[string]string{}

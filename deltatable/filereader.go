@@ -51,15 +51,12 @@ func (s *Snapshot) OpenFile(ctx context.Context, a *Add) (*FileReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data file %q: %w", a.Path, err)
 	}
-	info, err := store.Stat(ctx, key)
+	// NB: not a.Size. Logs with wrong sizes exist, and a footer is found from the end.
+	blob, err := store.OpenReader(ctx, key, -1)
 	if err != nil {
 		return nil, s.missing(a, err)
 	}
-	blob, err := store.OpenReader(ctx, key, info.Size)
-	if err != nil {
-		return nil, s.missing(a, err)
-	}
-	f, err := datafile.Open(ctx, blob, info.Size, s.layout.data)
+	f, err := datafile.Open(ctx, blob, blob.Size(), s.layout.data)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open data file %q: %w", a.Path, err), blob.Close())
 	}

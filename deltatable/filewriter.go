@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -45,8 +46,12 @@ type openFile struct {
 }
 
 // NewFileWriter makes a writer for partition p of layout l. It refuses a NULL
-// in a partition column that is NOT NULL.
+// in a partition column that is NOT NULL, and a table property that it would
+// have to guess at. ctx holds for the writer's whole life.
 func (t *Table) NewFileWriter(ctx context.Context, l *Layout, p Partition) (*FileWriter, error) {
+	if l.writeErr != nil {
+		return nil, l.writeErr
+	}
 	w := &FileWriter{ctx: ctx, table: t, layout: l, partition: p}
 	for i, f := range l.logical.Fields() {
 		if !slices.Contains(l.partition, f.Name) {
@@ -106,11 +111,7 @@ func (w *FileWriter) begin() error {
 	o := datafile.WriteOptions{
 		Schema: w.layout.data, Stats: w.layout.stats, Codec: w.layout.codec, StringPrefix: w.layout.prefix,
 	}
-	codec := o.Codec
-	if codec == "" {
-		codec = "snappy"
-	}
-	key := fmt.Sprintf("part-00000-%s.c000.%s.parquet", uuid.NewString(), codec)
+	key := fmt.Sprintf("part-00000-%s.c000%s.parquet", uuid.NewString(), codecSuffix(o.Codec))
 	for i := len(w.layout.partition) - 1; i >= 0; i-- {
 		c := w.layout.partition[i]
 		key = schema.PartitionDir(c, w.partition.Values[c]) + "/" + key
@@ -125,6 +126,17 @@ func (w *FileWriter) begin() error {
 	}
 	w.cur = &openFile{key: key, blob: blob, file: f}
 	return nil
+}
+
+// codecSuffix is what Spark puts into file names for a codec.
+func codecSuffix(codec string) string {
+	switch codec {
+	case "":
+		return ".snappy"
+	case "none", "uncompressed":
+		return ""
+	}
+	return "." + codec
 }
 
 // finish makes the current file durable and keeps its add action (I2).
@@ -161,14 +173,17 @@ func (w *FileWriter) Close() ([]*Add, error) {
 }
 
 // Abort gives up the file being written and deletes those already finished.
-// Only for files that no commit was attempted with.
+// Only for files that no commit was attempted with. It also works after the
+// writer's context ended, for up to half a minute.
 func (w *FileWriter) Abort() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 30*time.Second)
+	defer cancel()
 	var errs []error
 	if w.cur != nil {
 		errs = append(errs, w.cur.blob.Abort())
 		w.cur = nil
 	}
-	errs = append(errs, w.table.Discard(w.ctx, w.adds))
+	errs = append(errs, w.table.Discard(ctx, w.adds))
 	w.adds = nil
 	return errors.Join(errs...)
 }

@@ -3,7 +3,6 @@ package deltatable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -76,16 +75,28 @@ func (e *Entry) Removes() iter.Seq[*Remove] {
 func (t *Table) Entry(ctx context.Context, v Version) (*Entry, error) {
 	e, err := deltalog.ReadEntry(ctx, t.store, v)
 	if errors.Is(err, blobstore.ErrNotFound) {
-		infos, err := t.listEntries(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return nil, t.opening(&VersionRangeError{Asked: v, Earliest: infos[0].Version, Latest: infos[len(infos)-1].Version})
+		return nil, t.noEntry(ctx, v)
 	}
 	if err != nil {
 		return nil, t.opening(err)
 	}
 	return newEntry(e), nil
+}
+
+// noEntry says which log entries there are, since that of v is not.
+func (t *Table) noEntry(ctx context.Context, v Version) error {
+	infos, err := t.listEntries(ctx)
+	if err != nil {
+		return err
+	}
+	if len(infos) > 0 {
+		first, last := infos[0].Version, infos[len(infos)-1].Version
+		return t.opening(&VersionRangeError{Asked: v, Earliest: first, Latest: last})
+	}
+	if _, err := deltalog.Load(ctx, t.store, nil); err != nil {
+		return t.opening(err)
+	}
+	return t.opening(&CorruptError{Version: v, Reason: "no log entry is left"})
 }
 
 // History lists the newest limit entries (0: all that the log still has),
@@ -95,6 +106,11 @@ func (t *Table) History(ctx context.Context, limit int) ([]*Entry, error) {
 	infos, err := t.listEntries(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if len(infos) == 0 { // no table, or one of which only a log checkpoint is left
+		if _, err := deltalog.Load(ctx, t.store, nil); err != nil {
+			return nil, t.opening(err)
+		}
 	}
 	if limit > 0 && len(infos) > limit {
 		infos = infos[len(infos)-limit:]
@@ -158,11 +174,7 @@ func (t *Table) Entries(ctx context.Context, from, to Version) iter.Seq2[*Entry,
 				}
 				info, ok := byVersion[v]
 				if !ok {
-					_, err := t.Entry(ctx, v) // says what is there
-					if err == nil {
-						err = fmt.Errorf("read log entry %d: it was not listed", v)
-					}
-					out <- result{err: err}
+					out <- result{err: t.noEntry(ctx, v)}
 					return
 				}
 				go func() {
@@ -196,15 +208,11 @@ func (t *Table) entryOf(ctx context.Context, info deltalog.EntryInfo) (*Entry, e
 	return e, nil
 }
 
-// listEntries lists the log with adjusted modification times. ErrNoTable if
-// there is nothing.
+// listEntries lists the log with adjusted modification times.
 func (t *Table) listEntries(ctx context.Context) ([]deltalog.EntryInfo, error) {
 	infos, err := deltalog.ListEntries(ctx, t.store, 0)
 	if err != nil {
 		return nil, t.opening(err)
-	}
-	if len(infos) == 0 {
-		return nil, t.opening(ErrNoTable)
 	}
 	return adjust(slices.Clone(infos)), nil
 }

@@ -26,7 +26,8 @@ type Layout struct {
 	targetSize int64
 	stats      datafile.StatsSpec
 	codec      string
-	prefix     int // characters of string statistics; 0: the default
+	prefix     int   // characters of string statistics; 0: the default
+	writeErr   error // a property that writers need and cannot use
 }
 
 // Table properties read here besides Delta's own: columns that always have
@@ -39,8 +40,18 @@ const (
 const defaultTargetSize = 128 << 20
 
 // NewLayout derives the layout from metadata. Errors name what is wrong in the
-// schema, a partition column, or a property.
+// schema, a partition column, or a property (*PropertyError).
 func NewLayout(md *Metadata) (*Layout, error) {
+	l, err := layoutOf(md)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.writeErr
+}
+
+// layoutOf is NewLayout for reading: properties that only writers need do not
+// stand in its way.
+func layoutOf(md *Metadata) (*Layout, error) {
 	ds, err := schema.Parse(md.SchemaString)
 	if err != nil {
 		return nil, fmt.Errorf("parse schema: %w", err)
@@ -66,7 +77,8 @@ func NewLayout(md *Metadata) (*Layout, error) {
 		}
 	}
 	l.data = arrow.NewSchema(fields, nil)
-	return l, l.readProperties()
+	l.writeErr = l.readProperties()
+	return l, nil
 }
 
 func (l *Layout) readProperties() error {

@@ -217,3 +217,32 @@ func TestRefresh(t *testing.T) {
 		t.Error("-want +got\n", d)
 	}
 }
+
+// A property that only writers need stops writers, by name, and no reader.
+func TestUnusablePropertyStopsWritersOnly(t *testing.T) {
+	tab := memTable(t)
+	create(t, tab, "id long", nil, nil)
+	s := appendRows(t, tab, `[{"id":1}]`)
+	c := &deltatable.Commit{Operation: "SET TBLPROPERTIES", Metadata: withProperty(s, "delta.targetFileSize", "many")}
+	if _, err := tab.TryCommit(t.Context(), s, c); err != nil {
+		t.Fatal(err)
+	}
+	s = snapshot(t, tab)
+	if got := scanRows(t, s, nil); len(got) != 1 {
+		t.Errorf("rows %v", got)
+	}
+	_, err := tab.NewFileWriter(t.Context(), s.Layout(), deltatable.Partition{})
+	p, _ := errors.AsType[*deltatable.PropertyError](err)
+	if p == nil || p.Key != "delta.targetFileSize" || p.Value != "many" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTargetFileSizeForms(t *testing.T) {
+	for text, ok := range map[string]bool{"1048576": true, "128mb": true, "128 MB": true, "1g": true, "64KiB": true, "1tb": true, "0": false, "-1": false, "mb": false, "1.5mb": false, "1x": false, "99999999999999999999": false, "9999999999tb": false, "": false} {
+		_, _, err := deltatable.NewTableMetadata(ddl(t, "id long"), nil, map[string]string{"delta.targetFileSize": text})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

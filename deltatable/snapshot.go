@@ -26,7 +26,7 @@ func newSnapshot(t *Table, st *deltalog.State) (*Snapshot, error) {
 	if err := feature.CheckRead(st.Protocol, st.Metadata); err != nil {
 		return nil, fmt.Errorf("read version %d of table %s: %w", st.Version, t.store.URL(), err)
 	}
-	l, err := NewLayout(st.Metadata)
+	l, err := layoutOf(st.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("read version %d of table %s: %w", st.Version, t.store.URL(), err)
 	}

@@ -25,8 +25,11 @@ func (t *Table) SnapshotAtTime(ctx context.Context, at time.Time) (*Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	if n := len(infos); infos[n-1].Version > latest.Version() {
-		infos = infos[:n-int(infos[n-1].Version-latest.Version())] // committed since
+	for len(infos) > 0 && infos[len(infos)-1].Version > latest.Version() {
+		infos = infos[:len(infos)-1] // committed since
+	}
+	if len(infos) == 0 {
+		return nil, t.opening(&CorruptError{Version: latest.Version(), Reason: "no log entry is left to tell the time of a version"})
 	}
 	line := &timeline{table: t, infos: infos, known: make(map[Version]time.Time)}
 	if err := line.split(latest); err != nil {
@@ -36,12 +39,18 @@ func (t *Table) SnapshotAtTime(ctx context.Context, at time.Time) (*Snapshot, er
 	if err != nil {
 		return nil, t.opening(err)
 	}
-	now := t.now()
 	v, ok, err := line.find(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || v < earliest || at.After(now) {
+	ts, err := line.time(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	now := t.now()
+	// A last commit dated later than now (another machine's clock) counts as now.
+	future := at.After(now) && at.After(ts) && v == latest.Version()
+	if !ok || v < earliest || future {
 		return nil, line.outOfRange(ctx, at, now, earliest)
 	}
 	s := latest
@@ -49,10 +58,6 @@ func (t *Table) SnapshotAtTime(ctx context.Context, at time.Time) (*Snapshot, er
 		if s, err = t.SnapshotAt(ctx, v); err != nil {
 			return nil, err
 		}
-	}
-	ts, err := line.time(ctx, v)
-	if err != nil {
-		return nil, err
 	}
 	dated := *s
 	dated.at = ts

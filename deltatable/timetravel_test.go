@@ -201,3 +201,54 @@ func TestSnapshotAtTimeWithInCommitTimestamps(t *testing.T) {
 		}
 	}
 }
+
+// A last commit that another machine dated ahead of our clock can be read at
+// its own time.
+func TestSnapshotAtTimeOfCommitAheadOfClock(t *testing.T) {
+	tab := datedTable(t, 50, 0, 100)
+	for at, want := range map[int]string{60: "v0 t0+0", 100: "v1 t0+100", 101: "range v0 t0+0 to v1 t0+100"} {
+		if got := versionAt(t, tab, ms(at)); got != want {
+			t.Errorf("at t0+%d: %s, want %s", at, got, want)
+		}
+	}
+}
+
+// Only a log checkpoint is left: the latest version reads, there is no history,
+// and no time to travel to.
+func TestTableOfLogCheckpointAlone(t *testing.T) {
+	tab := datedTable(t, 1000, 0)
+	s := snapshot(t, tab)
+	if err := tab.WriteLogCheckpoint(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.Store().Delete(t.Context(), "_delta_log/00000000000000000000.json"); err != nil {
+		t.Fatal(err)
+	}
+	if s := snapshot(t, tab); s.Version() != 0 || !s.Timestamp().IsZero() {
+		t.Errorf("version %d at %s", s.Version(), s.Timestamp())
+	}
+	if h, err := tab.History(t.Context(), 0); err != nil || len(h) != 0 {
+		t.Errorf("history %v, %v", h, err)
+	}
+	_, atErr := tab.SnapshotAtTime(t.Context(), ms(10))
+	_, entryErr := tab.Entry(t.Context(), 0)
+	for _, err := range []error{atErr, entryErr} {
+		if _, ok := errors.AsType[*deltatable.CorruptError](err); !ok {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestNoTable(t *testing.T) {
+	tab := memTable(t)
+	_, err0 := tab.Snapshot(t.Context())
+	_, err1 := tab.SnapshotAt(t.Context(), 0)
+	_, err2 := tab.SnapshotAtTime(t.Context(), t0)
+	_, err3 := tab.History(t.Context(), 0)
+	_, err4 := tab.Entry(t.Context(), 0)
+	for i, err := range []error{err0, err1, err2, err3, err4, tab.PostCommit(t.Context(), 0)} {
+		if !errors.Is(err, deltatable.ErrNoTable) {
+			t.Errorf("call %d gives %v", i, err)
+		}
+	}
+}
