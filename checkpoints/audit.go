@@ -142,7 +142,10 @@ func (a *auditor) open(ctx context.Context) (prev, cur *deltatable.Snapshot, err
 	return prev, cur, a.openOutcomes(ctx)
 }
 
-// startDigest takes the digest that the version before the first one recorded.
+// startDigest finds the digest of the version before the first one: the one that it
+// recorded, or else the last recorded one and the rows of the files live then and not now,
+// and now and not then. It stays unknown where these cannot be read, or where the table was
+// not guarded by the same columns in between.
 func (a *auditor) startDigest(ctx context.Context, prev *deltatable.Snapshot) error {
 	if prev == nil {
 		return nil
@@ -151,12 +154,64 @@ func (a *auditor) startDigest(ctx context.Context, prev *deltatable.Snapshot) er
 	if err != nil || !ok {
 		return nil //nolint:nilerr // damaged roles are a finding of the version that has them
 	}
-	rec, err := a.record(ctx, prev.Version())
+	a.digestOf = digestColumns(roles)
+	for v := prev.Version(); v >= 0; v-- {
+		rec, err := a.record(ctx, v)
+		if err != nil || !rec.known || rec.unknown {
+			return err
+		}
+		if rec.table == nil {
+			continue
+		}
+		if v == prev.Version() {
+			a.digest = rec.table
+			return nil
+		}
+		return a.carryDigest(ctx, rec.table, v, prev, newShape(prev, roles))
+	}
+	return nil
+}
+
+// carryDigest brings the digest recorded at an older version to prev.
+func (a *auditor) carryDigest(ctx context.Context, sum *integrity.Sum, v deltatable.Version, prev *deltatable.Snapshot, sh *shape) error {
+	then, err := a.table.SnapshotAt(ctx, v)
+	var outside *deltatable.VersionRangeError
+	if errors.As(err, &outside) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	a.digest, a.digestOf = rec.table, digestColumns(roles)
+	if roles, ok, err := change.RolesFromProperties(then.Properties()); err != nil || !ok || digestColumns(roles) != a.digestOf || !sh.supported(prev) || !sh.supported(then) {
+		return nil //nolint:nilerr // as in startDigest
+	}
+	live := compareFiles(then, prev)
+	now := *sum
+	for _, f := range live.removed {
+		s, err := sumRows(ctx, then, f, sh)
+		if err != nil {
+			return unlessFile(err)
+		}
+		now = now.Minus(s)
+	}
+	for _, f := range live.added {
+		s, err := sumRows(ctx, prev, f, sh)
+		if err != nil {
+			return unlessFile(err)
+		}
+		now = now.Plus(s)
+	}
+	a.digest = &now
 	return nil
+}
+
+// unlessFile is nil for an error of a data file.
+func unlessFile(err error) error {
+	var fe *fileError
+	if errors.As(err, &fe) {
+		return nil
+	}
+	return err
 }
 
 func (a *auditor) openOutcomes(ctx context.Context) error {

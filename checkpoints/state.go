@@ -52,10 +52,17 @@ func newStateReader(s *deltatable.Snapshot, r *rules, recs []arrow.RecordBatch, 
 	return sr
 }
 
-// read gives the stored rows of the keys in files, and the keys that have more than one.
-func (sr *stateReader) read(ctx context.Context, s *deltatable.Snapshot, files []*deltatable.Add) (rows map[string]stored, twice map[string]bool, err error) {
-	rows, twice = map[string]stored{}, map[string]bool{}
-	err = sr.keys.scan(ctx, s, files, sr.names, func(key string, cols []arrow.Array, i int) error {
+// found are the stored rows of the keys, and the keys that have more than one.
+type found struct {
+	rows  map[string]stored
+	twice map[string]bool
+}
+
+func (f *found) clone() *found { return &found{maps.Clone(f.rows), maps.Clone(f.twice)} }
+
+// read adds the stored rows of the keys in files.
+func (sr *stateReader) read(ctx context.Context, s *deltatable.Snapshot, files []*deltatable.Add, into *found) error {
+	return sr.keys.scan(ctx, s, files, sr.names, func(key string, cols []arrow.Array, i int) error {
 		b := sr.shape.block(cols)
 		st := stored{status: b.statusOf(i), payload: string(appendAll(nil, b.payload, i))}
 		for _, arr := range b.versions {
@@ -65,14 +72,13 @@ func (sr *stateReader) read(ctx context.Context, s *deltatable.Snapshot, files [
 			}
 			st.version = append(st.version, v)
 		}
-		if _, ok := rows[key]; ok {
-			twice[key] = true
+		if _, ok := into.rows[key]; ok {
+			into.twice[key] = true
 			return nil
 		}
-		rows[key] = st
+		into.rows[key] = st
 		return nil
 	})
-	return rows, twice, err
 }
 
 // noPayload is the form of an all-NULL payload.
@@ -81,26 +87,27 @@ func noPayload(columns int) string { return string(make([]byte, columns)) }
 // correct folds the batch over version N-1 and compares the result with version N.
 func (c *correctness) correct(ctx context.Context, r *recorder, prev, cur *deltatable.Snapshot, live liveSets, rl *rules) error {
 	sr := newStateReader(cur, rl, c.recs, c.inputs)
-	before, twice := map[string]stored{}, map[string]bool{}
-	var err error
+	// The files that both versions have are read once.
+	before := &found{map[string]stored{}, map[string]bool{}}
+	if err := sr.read(ctx, cur, live.kept, before); err != nil {
+		return err
+	}
+	after := before.clone()
 	if prev != nil {
-		if before, twice, err = sr.read(ctx, prev, prev.Files()); err != nil {
+		if err := sr.read(ctx, prev, live.removed, before); err != nil {
 			return err
 		}
 	}
-	for k, s := range before {
-		if !sound(s) {
-			twice[k] = true // not a state that changes can be folded over
-			delete(before, k)
-		}
-	}
-	c.folded = foldBatch(before, c.inputs, noPayload(len(rl.roles.Payload)))
-	// Rows of kept files are those that were read as version N-1 already, but for keys that
-	// also lie in a removed file: those are few, so version N is simply read by itself.
-	after, doubled, err := sr.read(ctx, cur, slices.Concat(live.kept, live.added))
-	if err != nil {
+	if err := sr.read(ctx, cur, live.added, after); err != nil {
 		return err
 	}
+	for k, s := range before.rows {
+		if !sound(s) {
+			before.twice[k] = true // not a state that changes can be folded over
+			delete(before.rows, k)
+		}
+	}
+	c.folded = foldBatch(before.rows, c.inputs, noPayload(len(rl.roles.Payload)))
 	c.writes = map[string]bool{}
 	var bad mismatch
 	texts := map[string]string{}
@@ -111,13 +118,13 @@ func (c *correctness) correct(ctx context.Context, r *recorder, prev, cur *delta
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.folded.after)) {
 		want := c.folded.after[key]
-		was, had := before[key]
-		if !had && !twice[key] {
+		was, had := before.rows[key]
+		if !had && !before.twice[key] {
 			c.fresh++
 		}
 		c.writes[key] = !had || !sameStored(was, want)
-		got, ok := after[key]
-		if twice[key] || doubled[key] {
+		got, ok := after.rows[key]
+		if before.twice[key] || after.twice[key] {
 			continue // a finding of law 6, here or earlier
 		}
 		bad.compare(texts[key], want, got, ok)
