@@ -49,7 +49,7 @@ func RandomType(r *rand.Rand, depth int) arrow.DataType {
 
 // RandomFields are n fields with names that are distinct whatever their case.
 func RandomFields(r *rand.Rand, n, depth int) []arrow.Field {
-	odd := []string{"a", "Bee", "with space", `quo"te`, "dot.dot", "größe", "名", "$map", "back\\slash", "x%2Fy"}
+	odd := []string{"a", "Bee", "under_score", `quo"te`, "dot.dot", "größe", "名", "$map", "back\\slash", "x%2Fy"}
 	fields := make([]arrow.Field, n)
 	for i := range fields {
 		name := fmt.Sprintf("%s%d", odd[r.IntN(len(odd))], i)
