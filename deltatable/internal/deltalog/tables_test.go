@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deltafold/deltafold/blobstore"
-	"github.com/deltafold/deltafold/deltatable/internal/action"
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
 
@@ -260,5 +259,3 @@ func TestForeignTablesFeaturesRefusedByName(t *testing.T) {
 		})
 	}
 }
-
-var _ = action.Add{}
