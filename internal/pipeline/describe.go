@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/merge/change"
 )
@@ -118,25 +116,6 @@ func roleOf(r *change.Roles, column string) string {
 		return "status"
 	}
 	return "payload"
-}
-
-// DDL spells columns as --schema takes them.
-func DDL(sch *arrow.Schema) (string, error) {
-	text := ""
-	ds, err := deltatable.SchemaFromArrow(sch)
-	if err != nil {
-		return "", err
-	}
-	for i, f := range ds.Fields() {
-		if i > 0 {
-			text += ", "
-		}
-		text += f.Name + " " + f.Type.String()
-		if !f.Nullable {
-			text += " not null"
-		}
-	}
-	return text, nil
 }
 
 // HistoryEntry is one version as history shows it.

@@ -11,7 +11,9 @@ import (
 )
 
 // ResumePoint is what --resume takes for a commit that is undecided.
-func ResumePoint(e *deltatable.UndecidedError) string { return fmt.Sprintf("%s@%d", e.TxnID, e.Version) }
+func ResumePoint(e *deltatable.UndecidedError) string {
+	return fmt.Sprintf("%s@%d", e.TxnID, e.Version)
+}
 
 // findRun looks for the commit that RUN@VERSION names; nil: it is not there.
 func findRun(ctx context.Context, t *deltatable.Table, at string) (*deltatable.Entry, error) {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// progress shows on a terminal what a long run is doing. The zero value shows
+// nothing. Safe for concurrent use.
+type progress struct {
+	mu   sync.Mutex
+	text string
+	done chan struct{} // closed by stop; nil: not running
+	gone chan struct{} // closed when the display is cleared
+}
+
+// startProgress shows the current step once delay has passed, on one line that
+// is cleared again by stop.
+func startProgress(w io.Writer, delay time.Duration) *progress {
+	p := &progress{done: make(chan struct{}), gone: make(chan struct{})}
+	go p.show(w, delay)
+	return p
+}
+
+func (p *progress) show(w io.Writer, delay time.Duration) {
+	defer close(p.gone)
+	select {
+	case <-p.done:
+		return
+	case <-time.After(delay):
+	}
+	bar := progressbar.NewOptions(-1,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSpinnerType(14),
+		progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(50*time.Millisecond),
+	)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		p.mu.Lock()
+		bar.Describe(p.text)
+		p.mu.Unlock()
+		_ = bar.Add(1) // a display that cannot be drawn is no reason to fail
+		select {
+		case <-p.done:
+			_ = bar.Finish()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// step says what is being done now.
+func (p *progress) step(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = text
+}
+
+// stop clears the display for good.
+func (p *progress) stop() {
+	p.mu.Lock()
+	done := p.done
+	p.done = nil
+	p.mu.Unlock()
+	if done != nil {
+		close(done)
+		<-p.gone
+	}
+}
