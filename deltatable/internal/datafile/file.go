@@ -2,9 +2,11 @@ package datafile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -27,6 +29,7 @@ type File struct {
 	firsts []int64 // position of each row group's first row, and the row count last
 	julian julian
 	roots  []*plan // of each column of want; mismatch in plan.err
+	source *ioErrors
 }
 
 // named is what an io.ReaderAt may have, as os.File does.
@@ -57,11 +60,8 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, want *arrow.Schema) (f
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled = true
 	props.BufferSize = readBuffer
-	src := &ioErrors{r: r}
-	f.reader, err = file.NewParquetReader(io.NewSectionReader(src, 0, size), file.WithReadProps(props))
-	if src.err != nil {
-		return nil, src.err // reading failed; what is stored may be well
-	}
+	f.source = &ioErrors{r: r}
+	f.reader, err = file.NewParquetReader(io.NewSectionReader(f.source, 0, size), file.WithReadProps(props))
 	if err != nil {
 		return nil, f.damaged("the footer cannot be read", err)
 	}
@@ -108,7 +108,14 @@ func (f *File) readFooter(size int64) error {
 	return nil
 }
 
+// damaged makes the error for bytes that cannot be; but if reading failed, what
+// is stored may be well and that failure is the error.
 func (f *File) damaged(msg string, err error) error {
+	if f.source != nil {
+		if failed := f.source.failed.Load(); failed != nil {
+			return f.inFile(*failed)
+		}
+	}
 	return &DamagedError{File: f.name, Msg: msg, Err: err}
 }
 
@@ -173,14 +180,14 @@ func (f *File) Bounds(rg int, column string) (b ordered.Bounds) {
 // ioErrors remembers that reading failed, as the Parquet library's errors do not
 // tell this from damage.
 type ioErrors struct {
-	r   io.ReaderAt
-	err error
+	r      io.ReaderAt
+	failed atomic.Pointer[error]
 }
 
 func (e *ioErrors) ReadAt(p []byte, off int64) (int, error) {
 	n, err := e.r.ReadAt(p, off)
-	if err != nil && err != io.EOF && e.err == nil {
-		e.err = err
+	if err != nil && !errors.Is(err, io.EOF) {
+		e.failed.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }
