@@ -365,7 +365,7 @@ func TestTryCommitRefuses(t *testing.T) {
 	add := func(path string) *deltatable.Add { return appendCommit("", path).Adds[0] }
 	other := *md
 	other.ID = "another"
-	vector := add("v.parquet")
+	vector := add("v.parquet") // see also TestAddOfPathLiveWithVector
 	vector.DeletionVector = &deltatable.DeletionVector{StorageType: "u", PathOrInlineDV: "ab^-aqEH.-t@S}K{vb[*k^", SizeInBytes: 1, Cardinality: 1}
 	for name, c := range map[string]*deltatable.Commit{
 		"path twice among adds":      {Operation: "X", Adds: []*deltatable.Add{add("x"), add("x")}},
@@ -417,5 +417,64 @@ func TestCreateRefusesTableWithoutFirstEntries(t *testing.T) {
 	landed, err := tab.TryCommit(t.Context(), nil, &deltatable.Commit{Operation: "CREATE TABLE", Protocol: p, Metadata: md})
 	if got := resultOf(landed, err); got != "conflict" {
 		t.Errorf("result %s (%v), want conflict", got, err)
+	}
+}
+
+// A path that is live with a deletion vector is not added again without one,
+// unless that file is removed (protocol notes 1.2).
+func TestAddOfPathLiveWithVector(t *testing.T) {
+	tab, s := matrixTable(t)
+	matrixWin(t, "vector a", tab, s)
+	s = snapshot(t, tab)
+	vectored := s.Files()[0]
+	c := &deltatable.Commit{Operation: "X", Adds: []*deltatable.Add{matrixAdd("a.parquet", "1")}}
+	_, err := tab.TryCommit(t.Context(), s, c)
+	if _, ok := errors.AsType[*deltatable.CommitError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+	c.Removes = []*deltatable.Add{vectored}
+	if _, err := tab.TryCommit(t.Context(), s, c); err != nil {
+		t.Fatal(err)
+	}
+	e, err := tab.Entry(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range e.Removes() {
+		if d := cmp.Diff(vectored.DeletionVector, r.DeletionVector); d != "" {
+			t.Error("vector of the remove: -want +got\n", d)
+		}
+	}
+}
+
+// The commit that switches in-commit timestamps on loses once: version and time
+// of enablement are those of the attempt that landed (protocol notes 1.12).
+func TestEnablingInCommitTimestampsIsRestamped(t *testing.T) {
+	var sound *deltatable.Table
+	tab, s, _, _ := faultyTable(t, func(c blobstoretest.Call) blobstoretest.Fault {
+		if c.Op == blobstoretest.OpCreate && c.N == 1 {
+			if _, err := sound.TryCommit(t.Context(), snapshot(t, sound), appendCommit("", "winner")); err != nil {
+				t.Error(err)
+			}
+		}
+		return blobstoretest.Fault{}
+	})
+	sound = s
+	tx := tab.Begin(snapshot(t, sound))
+	tx.Write = deltatable.Commit{
+		Operation: "SET TBLPROPERTIES", Metadata: withProperty(tx.Snapshot(), "delta.enableInCommitTimestamps", "true"),
+		Protocol: &deltatable.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"appendOnly", "inCommitTimestamp", "invariants"}},
+	}
+	landed, err := tx.Commit(t.Context(), &deltatable.Retry{Sleep: noSleep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"delta.enableInCommitTimestamps":             "true",
+		"delta.inCommitTimestampEnablementVersion":   "2",
+		"delta.inCommitTimestampEnablementTimestamp": fmt.Sprint(*landed.Entry.Info.InCommitTimestamp),
+	}
+	if d := cmp.Diff(want, snapshot(t, sound).Properties()); d != "" {
+		t.Error("properties: -want +got\n", d)
 	}
 }

@@ -3,6 +3,7 @@ package deltatable
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
@@ -105,6 +106,24 @@ func supportedFeatures(p *Protocol) []string {
 	return slices.Compact(names)
 }
 
+// sharesPath finds a live file that has k's path and another deletion vector.
+func (s *Snapshot) sharesPath(k FileKey) (FileKey, bool) {
+	if s == nil {
+		return FileKey{}, false
+	}
+	files := s.Files()
+	i := sort.Search(len(files), func(i int) bool { return s.KeyOf(files[i]).Path >= k.Path })
+	for ; i < len(files); i++ {
+		switch o := s.KeyOf(files[i]); {
+		case o.Path != k.Path:
+			return FileKey{}, false
+		case o != k:
+			return o, true
+		}
+	}
+	return FileKey{}, false
+}
+
 // checkFiles: no path twice among the adds or among the removes; every remove
 // live by its exact key; a path added while live only along with its remove.
 func checkFiles(read *Snapshot, c *Commit) error {
@@ -132,6 +151,9 @@ func checkFiles(read *Snapshot, c *Commit) error {
 		added[k.Path] = true
 		if r, ok := removed[k.Path]; ok && r == k {
 			return &CommitError{Msg: fmt.Sprintf("file %q is added and removed", a.Path)}
+		}
+		if other, ok := read.sharesPath(k); ok && removed[k.Path] != other {
+			return &CommitError{Msg: fmt.Sprintf("file %q is added while it is live with another deletion vector, which is not removed", a.Path)}
 		}
 		if a.DeletionVector != nil {
 			return &UnsupportedFeatureError{Feature: "deletionVectors", Operation: "write",

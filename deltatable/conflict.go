@@ -182,9 +182,10 @@ func (r *Reads) blind() bool {
 // they ask nothing of a commit that was prepared without them.
 var harmless = []string{"domainMetadata", "vacuumProtocolCheck", "appendOnly", "invariants"}
 
-// checkConflict is one cell of the conflict matrix (protocol notes 3.3): what
-// commit c with reads r, prepared on read, must say to winner w. after is the
-// protocol and metadata in force after w.
+// checkConflict is one cell of the conflict matrix (protocol notes 3.3): whether
+// commit c with reads r, prepared on read, can follow winner w. What must only be
+// made anew (row 20: in-commit timestamps) is no conflict: TryCommit stamps every
+// attempt.
 func checkConflict(read *Snapshot, c *Commit, r *Reads, w *Entry) error {
 	fail := func(kind ConflictKind, format string, args ...any) error {
 		return &TransactionConflictError{Kind: kind, Version: w.Version, Detail: fmt.Sprintf(format, args...)}
@@ -203,6 +204,8 @@ func checkConflict(read *Snapshot, c *Commit, r *Reads, w *Entry) error {
 			return fail(ProtocolChanged, "changed the protocol")
 		}
 	}
+	// Rows 7 and 8 of the matrix let some metadata changes pass, for features
+	// that are not implemented here: every change fails.
 	for _, a := range w.Actions {
 		if a.Metadata != nil {
 			return fail(MetadataChanged, "changed the metadata")
