@@ -29,6 +29,9 @@ type Env struct {
 	Progress func(step string)
 	// Retry bounds the attempts of a commit; nil is the default of deltatable.
 	Retry *deltatable.Retry
+	// Undecided bounds how long a commit whose outcome is unknown is put again
+	// (R8); nil is the default of deltatable.
+	Undecided *deltatable.Retry
 	// Open opens the store at a path or URL; nil is blobstore.Open.
 	Open func(ctx context.Context, url string) (*blobstore.Store, error)
 }
@@ -56,7 +59,9 @@ func (e *Env) OpenTable(ctx context.Context, url string) (*deltatable.Table, err
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", url, err)
 	}
-	return deltatable.NewTable(store, &deltatable.Options{Now: e.Now, Engine: e.Engine, Workers: e.Workers}), nil
+	return deltatable.NewTable(store, &deltatable.Options{
+		Now: e.Now, Engine: e.Engine, Workers: e.Workers, Undecided: e.Undecided,
+	}), nil
 }
 
 // current is the latest snapshot, nil where there is no table.
