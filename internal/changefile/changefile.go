@@ -132,12 +132,13 @@ func Read(ctx context.Context, src Source, o *Options) (*File, error) {
 	}
 	format := o.Format
 	if format == "" {
-		format = formatOf(src.Name)
+		format = FormatOf(src.Name)
 	}
 	switch {
+	case format == "":
+		return nil, fmt.Errorf("read %s: its name tells no format that can be read (%s, %s): state one", src.Name, FormatJSONL, FormatParquet)
 	case format != FormatJSONL && format != FormatParquet:
-		return nil, fmt.Errorf("read %s: cannot read %s; formats are %s and %s, and one is told by a name that ends in .jsonl or .parquet",
-			src.Name, describeFormat(format), FormatJSONL, FormatParquet)
+		return nil, fmt.Errorf("read %s: cannot read format %q; formats are %s and %s", src.Name, format, FormatJSONL, FormatParquet)
 	case o.Schema == nil && format == FormatJSONL:
 		return nil, fmt.Errorf("read %s: JSON Lines needs a schema: types of text inputs are never guessed", src.Name)
 	}
@@ -152,20 +153,16 @@ func Read(ctx context.Context, src Source, o *Options) (*File, error) {
 	return readJSONL(ctx, src.Name, in, o)
 }
 
-func describeFormat(f string) string {
-	if f == "" {
-		return "a file of unknown format"
-	}
-	return "format " + f
-}
-
-func formatOf(name string) string {
-	switch ext := strings.ToLower(path.Ext(name)); ext {
+// FormatOf tells the format by a name's ending; "" where it is none that Read
+// knows.
+func FormatOf(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
 	case ".jsonl", ".ndjson", ".json":
 		return FormatJSONL
-	default:
-		return strings.TrimPrefix(ext, ".")
+	case ".parquet":
+		return FormatParquet
 	}
+	return ""
 }
 
 // excerpt shortens the text of a value for a message and makes sure that it is

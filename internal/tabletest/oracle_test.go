@@ -216,3 +216,27 @@ func TestValidity(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestDiffNamesWhatIsWrong(t *testing.T) {
+	w := tabletest.Default()
+	o := w.Oracle()
+	row := func(key string, version int, value string) tabletest.Row {
+		return tabletest.Row{"change_id": "x", "entity_id": key, "source_version": int64(version), "operation": "upsert", "value": value}
+	}
+	o.Apply(tabletest.Batch{Rows: []tabletest.Row{row("a", 1, "x"), row("b", 1, "x"), row("c", 1, "x")}})
+	rows := o.Rows()
+	if d := o.Diff([]tabletest.Row{rows[2], rows[0], rows[1]}); d != "" {
+		t.Errorf("equal states differ:\n%s", d)
+	}
+	lower := tabletest.Row{"entity_id": "a", "source_version": int64(0), "status": "active", "value": "x"}
+	extra := tabletest.Row{"entity_id": "d", "source_version": int64(1)}
+	want := `key "a"|
+   is {entity_id: "a", source_version: int64 0, status: "active", value: "x"}
+  not {entity_id: "a", source_version: int64 1, status: "active", value: "x"}
+key "b"| has several rows
+key "c"| is missing: {entity_id: "c", source_version: int64 1, status: "active", value: "x"}
+key "d"| should not be there: {entity_id: "d", source_version: int64 1}`
+	if diff := cmp.Diff(want, o.Diff([]tabletest.Row{lower, rows[1], rows[1], extra})); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,4 +1,0 @@
-package changefile
-
-// FormatOf tells a format by a name's ending, "" where it does not.
-func FormatOf(name string) string { return formatOf(name) }
