@@ -97,7 +97,6 @@ type manifestEntry struct {
 	StateFile string `json:"state_file"`
 }
 
-
 // TestForeignTablesReadAsExpected compares the rows of every table whose files
 // need no more than this package: no deletion vectors, no column mapping, no
 // type widening, no variant.

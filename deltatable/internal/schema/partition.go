@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -192,9 +191,6 @@ func partitionInstant(s string, zoned bool) (int64, error) {
 	}
 	if at.Zoned && !zoned && !at.UTC {
 		return 0, fmt.Errorf("a zone in a value of a type that has none")
-	}
-	if at.Micros == math.MinInt64 {
-		return 0, fmt.Errorf("out of range")
 	}
 	return at.Micros, nil
 }
