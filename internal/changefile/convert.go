@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -392,50 +391,4 @@ func rescale(v int64, unit arrow.TimeUnit) (us int64, fault string) {
 func retype(a arrow.Array, t arrow.DataType) arrow.Array {
 	d := a.Data()
 	return array.MakeFromData(array.NewData(t, d.Len(), d.Buffers(), d.Children(), d.NullN(), d.Offset()))
-}
-
-// typeName gives the Delta name of a canonical type, for messages.
-func typeName(t arrow.DataType) string {
-	switch t := t.(type) {
-	case *arrow.BooleanType:
-		return "boolean"
-	case *arrow.Int8Type:
-		return "byte"
-	case *arrow.Int16Type:
-		return "short"
-	case *arrow.Int32Type:
-		return "integer"
-	case *arrow.Int64Type:
-		return "long"
-	case *arrow.Float32Type:
-		return "float"
-	case *arrow.Float64Type:
-		return "double"
-	case *arrow.Decimal128Type:
-		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
-	case *arrow.StringType:
-		return "string"
-	case *arrow.BinaryType:
-		return "binary"
-	case *arrow.Date32Type:
-		return "date"
-	case *arrow.TimestampType:
-		if t.TimeZone == "" {
-			return "timestamp_ntz"
-		}
-		return "timestamp"
-	case *arrow.NullType:
-		return "void"
-	case *arrow.ListType:
-		return "array<" + typeName(t.Elem()) + ">"
-	case *arrow.MapType:
-		return "map<" + typeName(t.KeyType()) + "," + typeName(t.ItemType()) + ">"
-	case *arrow.StructType:
-		var s []string
-		for _, f := range t.Fields() {
-			s = append(s, f.Name+":"+typeName(f.Type))
-		}
-		return "struct<" + strings.Join(s, ",") + ">"
-	}
-	return t.String()
 }

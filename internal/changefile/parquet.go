@@ -3,14 +3,12 @@ package changefile
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -57,21 +55,8 @@ func readParquet(ctx context.Context, name string, in io.Reader, o *Options) (f 
 	if err != nil {
 		return nil, err
 	}
-	rr, err := pr.GetRecordReader(ctx, nil, nil)
-	if err != nil {
-		return nil, &InputError{File: name, Msg: "no readable Parquet file: " + err.Error()}
-	}
-	defer rr.Release()
-	for rr.Next() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := p.add(rr.RecordBatch()); err != nil {
-			return nil, err
-		}
-	}
-	if err := rr.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &InputError{File: name, Line: p.file.Rows + 1, Msg: "unreadable Parquet data at or after this row: " + err.Error()}
+	if err := p.read(ctx, pr); err != nil {
+		return nil, err
 	}
 	if n := pf.NumRows(); n != p.file.Rows {
 		return nil, &InputError{File: name, Msg: fmt.Sprintf("damaged Parquet file: its footer counts %d rows, its columns hold %d", n, p.file.Rows)}
@@ -183,37 +168,4 @@ func planParquet(name string, fs *arrow.Schema, o *Options) (*parquetPlan, error
 		}
 	}
 	return p, nil
-}
-
-// add converts one batch of the file and appends it.
-func (p *parquetPlan) add(rec arrow.RecordBatch) error {
-	cols := make([]arrow.Array, len(p.from))
-	n := int(rec.NumRows())
-	if n == 0 {
-		return nil
-	}
-	for k, i := range p.from {
-		if i < 0 {
-			cols[k] = array.MakeArrayOfNull(memory.DefaultAllocator, p.sch.Field(k).Type, n)
-			continue
-		}
-		arr, err := p.convs[k].convert(rec.Column(i))
-		if err != nil {
-			var ce *convertError
-			if errors.As(err, &ce) {
-				return &InputError{File: p.file.Name, Line: p.file.Rows + int64(ce.row) + 1, Column: ce.column, Value: excerpt([]byte(ce.value)), Msg: ce.msg}
-			}
-			return fmt.Errorf("read %s: column %s: %w", p.file.Name, p.sch.Field(k).Name, err)
-		}
-		cols[k] = arr
-	}
-	out := array.NewRecordBatch(p.sch, cols, int64(n))
-	if i, column, key := duplicateMapKey(out); i >= 0 {
-		return &InputError{File: p.file.Name, Line: p.file.Rows + int64(i) + 1, Column: column, Value: key, Msg: "the key stands twice in one map"}
-	}
-	for from := 0; from < n; from += BatchRows {
-		p.file.Records = append(p.file.Records, out.NewSlice(int64(from), int64(min(from+BatchRows, n))))
-	}
-	p.file.Rows += int64(n)
-	return nil
 }

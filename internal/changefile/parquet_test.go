@@ -3,6 +3,7 @@ package changefile_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -14,7 +15,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -188,12 +191,74 @@ func TestParquetTypesFromFile(t *testing.T) {
 func TestParquetInt96(t *testing.T) {
 	for in, want := range map[string]string{
 		`["2024-01-01T00:00:00.123456Z",null,"1969-12-31T23:59:59.999999Z"]`: `"2024-01-01T00:00:00.123456Z" null "1969-12-31T23:59:59.999999Z"`,
-		`["2024-01-01T00:00:00.000000001Z"]`:                                 `f.parquet:1: column C: 1704067200000000001 ns: it has digits below the microsecond`,
+		`[null,"2024-01-01T00:00:00.000000001Z"]`:                            `f.parquet:2: column C: day 19723, nanosecond 1: it has digits below the microsecond`,
 	} {
 		data := column(t, nsUTC, in, pqarrow.WithDeprecatedInt96Timestamps(true))
 		if got := outcome(data, &changefile.Options{Schema: schemaOf(utcT)}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+		if got := outcome(data, &changefile.Options{Schema: schemaOf(longT)}); !strings.HasPrefix(got, "f.parquet: column C: a Parquet column of type timestamp") {
+			t.Errorf("INT96 as long: %s", got)
+		}
+	}
+}
+
+// INT96 far from today, in several row groups, beside other columns and alone.
+func TestParquetInt96IsNotBoundByNanoseconds(t *testing.T) {
+	col := func(name string, rep parquet.Repetition, typ parquet.Type) schema.Node {
+		n, err := schema.NewPrimitiveNode(name, rep, typ, -1, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	root, err := schema.NewGroupNode("root", parquet.Repetitions.Required, schema.FieldList{
+		col("a", parquet.Repetitions.Required, parquet.Types.Int64), col("t", parquet.Repetitions.Optional, parquet.Types.Int96), col("u", parquet.Repetitions.Required, parquet.Types.Int96)}, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(day int64, nanos uint64) (v parquet.Int96) {
+		binary.LittleEndian.PutUint64(v[:8], nanos)
+		binary.LittleEndian.PutUint32(v[8:], uint32(day+2440588))
+		return v
+	}
+	var buf bytes.Buffer
+	w := file.NewParquetWriter(&buf, root)
+	values := []parquet.Int96{at(2932896, 86399_999999000), at(-719162, 0), at(19723, 1000)} // 9999-12-31, 0001-01-01, 2024-01-01
+	for range 3 {
+		rg := w.AppendRowGroup()
+		next := func() file.ColumnChunkWriter {
+			c, err := rg.NextColumn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		a := next().(*file.Int64ColumnChunkWriter)
+		_, errA := a.WriteBatch([]int64{1, 2, 3}, nil, nil)
+		ts := next().(*file.Int96ColumnChunkWriter)
+		_, errT := ts.WriteBatch(values[:2], []int16{1, 0, 1}, nil)
+		u := next().(*file.Int96ColumnChunkWriter)
+		_, errU := u.WriteBatch(values, nil, nil)
+		if err := errors.Join(errA, errT, errU, a.Close(), ts.Close(), u.Close(), rg.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := read(t, "f.parquet", buf.Bytes(), nil)
+	rows := `{"a":1,"t":"9999-12-31T23:59:59.999999Z","u":"9999-12-31T23:59:59.999999Z"}
+{"a":2,"t":null,"u":"0001-01-01T00:00:00.000000Z"}
+{"a":3,"t":"0001-01-01T00:00:00.000000Z","u":"2024-01-01T00:00:00.000001Z"}
+`
+	if diff := cmp.Diff(strings.Repeat(rows, 3), string(write(t, rowfile.JSONL, f.Records[0].Schema(), f.Records...))); diff != "" {
+		t.Error(diff)
+	}
+	alone := arrow.NewSchema([]arrow.Field{{Name: "U", Type: utcT}}, nil)
+	want := strings.TrimSuffix(strings.Repeat(`"9999-12-31T23:59:59.999999Z" "0001-01-01T00:00:00.000000Z" "2024-01-01T00:00:00.000001Z" `, 3), " ")
+	if got := outcome(buf.Bytes(), &changefile.Options{Schema: alone, AllowUnknown: true}); got != want {
+		t.Errorf("got %s", got)
 	}
 }
 

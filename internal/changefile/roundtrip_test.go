@@ -19,8 +19,8 @@ import (
 	"github.com/deltafold/deltafold/internal/tabletest"
 )
 
-// file wraps records that did not come from an input.
-func file(recs ...arrow.RecordBatch) *changefile.File {
+// fileOf wraps records that did not come from an input.
+func fileOf(recs ...arrow.RecordBatch) *changefile.File {
 	f := &changefile.File{Records: recs}
 	for _, r := range recs {
 		f.Rows += r.NumRows()
@@ -59,7 +59,7 @@ func TestWrittenRowsReadBack(t *testing.T) {
 				if after := writeRapid(t, rowfile.JSONL, sch, f.Records...); !bytes.Equal(before, after) {
 					t.Fatalf("written\n%s\nread back\n%s", before, after)
 				}
-				if a, b := changefile.Digest([]*changefile.File{file(rec)}), changefile.Digest([]*changefile.File{f}); a != b {
+				if a, b := changefile.Digest([]*changefile.File{fileOf(rec)}), changefile.Digest([]*changefile.File{f}); a != b {
 					t.Fatalf("digest %s became %s", a, b)
 				}
 			})
@@ -89,7 +89,7 @@ func writeRapid(t *rapid.T, format string, sch *arrow.Schema, recs ...arrow.Reco
 func TestDigestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, sch, rec := randomTable(t)
-		want := changefile.Digest([]*changefile.File{file(rec)})
+		want := changefile.Digest([]*changefile.File{fileOf(rec)})
 
 		var rows []arrow.RecordBatch
 		for i := range rec.NumRows() {
@@ -99,7 +99,7 @@ func TestDigestLaws(t *testing.T) {
 		var files []*changefile.File
 		for from := 0; from < len(rows); {
 			to := from + 1 + r.IntN(len(rows)-from)
-			files = append(files, file(rows[from:to]...))
+			files = append(files, fileOf(rows[from:to]...))
 			from = to
 		}
 		if got := changefile.Digest(files); got != want {
@@ -124,10 +124,10 @@ func TestDigestLaws(t *testing.T) {
 
 		// One row more, or one twice, is another batch.
 		if len(rows) > 0 {
-			if got := changefile.Digest([]*changefile.File{file(rec, rows[0])}); got == want {
+			if got := changefile.Digest([]*changefile.File{fileOf(rec, rows[0])}); got == want {
 				t.Fatal("a repeated row does not change the digest")
 			}
-			if got := changefile.Digest([]*changefile.File{file(rows[1:]...)}); got == want {
+			if got := changefile.Digest([]*changefile.File{fileOf(rows[1:]...)}); got == want {
 				t.Fatal("a missing row does not change the digest")
 			}
 		}
