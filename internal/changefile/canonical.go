@@ -55,25 +55,9 @@ func newEncoder(arr arrow.Array) encoder {
 	case *array.Int64:
 		e.value = func(dst []byte, i int) []byte { return fixed64(dst, 'i', uint64(a.Value(i))) }
 	case *array.Float32:
-		e.value = func(dst []byte, i int) []byte {
-			v := math.Float32bits(a.Value(i))
-			if v<<1 == 0 {
-				v = 0 // -0.0
-			} else if v<<1 > 0xff<<24 {
-				v = 0x7fc00000 // NaN
-			}
-			return binary.BigEndian.AppendUint32(append(dst, 'f'), v)
-		}
+		e.value = func(dst []byte, i int) []byte { return appendFloat32(dst, a.Value(i)) }
 	case *array.Float64:
-		e.value = func(dst []byte, i int) []byte {
-			v := math.Float64bits(a.Value(i))
-			if v<<1 == 0 {
-				v = 0 // -0.0
-			} else if v<<1 > 0x7ff<<53 {
-				v = 0x7ff8 << 48 // NaN
-			}
-			return fixed64(dst, 'd', v)
-		}
+		e.value = func(dst []byte, i int) []byte { return appendFloat64(dst, a.Value(i)) }
 	case *array.Decimal128:
 		scale := a.DataType().(*arrow.Decimal128Type).Scale
 		e.value = func(dst []byte, i int) []byte { return appendDecimal(dst, a.Value(i), scale) }
@@ -132,6 +116,26 @@ func (e encoder) nullable(dst []byte, i int) []byte {
 
 func fixed64(dst []byte, tag byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, tag), v)
+}
+
+func appendFloat32(dst []byte, f float32) []byte {
+	v := math.Float32bits(f)
+	if v<<1 == 0 {
+		v = 0 // -0.0
+	} else if v<<1 > 0xff<<24 {
+		v = 0x7fc00000 // NaN
+	}
+	return binary.BigEndian.AppendUint32(append(dst, 'f'), v)
+}
+
+func appendFloat64(dst []byte, f float64) []byte {
+	v := math.Float64bits(f)
+	if v<<1 == 0 {
+		v = 0 // -0.0
+	} else if v<<1 > 0x7ff<<53 {
+		v = 0x7ff8 << 48 // NaN
+	}
+	return fixed64(dst, 'd', v)
 }
 
 func appendDecimal(dst []byte, v decimal128.Num, scale int32) []byte {
