@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/deltafold/deltafold/internal/changefile"
+	"github.com/deltafold/deltafold/internal/rowfile"
 )
 
 // changes is n rows of the default input, about 149 bytes each.
@@ -40,5 +41,14 @@ func BenchmarkDigest(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		changefile.Digest([]*changefile.File{f})
+	}
+}
+func BenchmarkReadParquet(b *testing.B) {
+	data, sch := changes(200_000)
+	f := read(b, "f.jsonl", data, &changefile.Options{Schema: sch})
+	pq := write(b, rowfile.Parquet, sch, f.Records...)
+	b.SetBytes(int64(len(data))) // of the same rows as JSON Lines, to compare
+	for b.Loop() {
+		read(b, "f.parquet", pq, &changefile.Options{Schema: sch})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/deltafold/deltafold/internal/changefile"
 	"github.com/deltafold/deltafold/internal/rowfile"
 	"github.com/deltafold/deltafold/internal/tabletest"
 )
@@ -341,5 +342,18 @@ func BenchmarkJSONL(b *testing.B) {
 		if err := w.Write(rec); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Void columns, nested ones too, survive Parquet and Arrow.
+func TestVoidIsWritten(t *testing.T) {
+	sch, rec := sample()
+	want := write(t, rowfile.JSONL, sch, rec)
+	f, err := changefile.Read(t.Context(), changefile.FromBytes("f.parquet", []byte(write(t, rowfile.Parquet, sch, rec))), &changefile.Options{Schema: sch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, write(t, rowfile.JSONL, sch, f.Records...)); diff != "" {
+		t.Error(diff)
 	}
 }
