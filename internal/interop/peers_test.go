@@ -299,8 +299,8 @@ func (p *peer) upsert(path string, d *dataset, keys ...string) {
 	p.ask(p.merge, map[string]any{"path": path, "columns": d.columns, "rows": d.rows, "keys": keys})
 }
 
-// sql runs a statement on Spark or Sail; {target} in it is the table at path.
-func (p *peer) sql(path, statement string) rows {
+// run runs a statement on Spark or Sail; {target} in it is the table at path.
+func (p *peer) run(path, statement string) {
 	p.t.Helper()
-	return parseRows(p.t, p.name, p.ask("sql", map[string]any{"path": path, "sql": statement}))
+	p.ask("run", map[string]any{"path": path, "sql": statement})
 }

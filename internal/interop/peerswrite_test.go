@@ -17,14 +17,13 @@ func TestReadEveryTypeOfPeers(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "types")
 		p.create(path, d)
 		equalRows(t, "deltafold", readRows(t, path), d.rows)
-		// Rows of our own beside those of the peer, in the peer's table.
-		more := row{}
-		for _, c := range d.columns {
-			more[c[0]] = d.rows[0][c[0]]
-		}
-		more["id"] = 77
-		appendRows(t, path, d.with(more))
-		want := append(rows{more}, d.rows...)
+		// Rows of our own beside those of the peer, in the peer's table. Two, since
+		// Sail 0.7.2 takes a column whose least and greatest value are equal from
+		// the statistics, by way of a float64: it then reads the decimal
+		// -123456789012345.678 as .690, of Spark's files too.
+		more := rows{replaced(d.rows[0], row{"id": 77}), replaced(d.rows[4], row{"id": 78, "dec18": "0.001"})}
+		appendRows(t, path, d.with(more...))
+		want := append(more, d.rows...)
 		equalRows(t, "deltafold after an append of its own", readRows(t, path), want)
 		equalRows(t, p.name+" after deltafold's append", p.rows(path), want)
 	})
@@ -32,7 +31,7 @@ func TestReadEveryTypeOfPeers(t *testing.T) {
 
 func TestReadPartitionsOfPeers(t *testing.T) {
 	eachPeer(t, writers, func(t *testing.T, p *peer) {
-		for name, d := range map[string]*dataset{"odd": oddPartitions(), "typed": typedPartitions()} {
+		for name, d := range map[string]*dataset{"odd": oddPartitions(), "typed": writable(p, typedPartitions())} {
 			path := filepath.Join(t.TempDir(), name)
 			p.create(path, d)
 			equalRows(t, "deltafold, "+name, readRows(t, path), d.rows)
@@ -40,11 +39,27 @@ func TestReadPartitionsOfPeers(t *testing.T) {
 	})
 }
 
+// writable leaves out what a peer writes wrongly: delta-rs 1.6.6 and Sail 0.7.2
+// write the partition value of the decimal -12.340 as "-12.-340", which neither
+// they nor others can read.
+func writable(p *peer, d *dataset) *dataset {
+	if p.name == "spark" {
+		return d
+	}
+	out := d.complete()
+	for _, r := range out.rows {
+		if text, ok := r["pdec"].(string); ok {
+			r["pdec"] = strings.TrimPrefix(text, "-")
+		}
+	}
+	return out
+}
+
 func TestReadLogCheckpointsOfPeers(t *testing.T) {
 	eachPeer(t, []string{"spark", "delta-rs"}, func(t *testing.T, p *peer) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "table")
-		d := typedPartitions()
+		d := writable(p, typedPartitions())
 		d.properties = map[string]string{"delta.checkpointInterval": "5"}
 		p.create(path, d)
 		want := d.rows
@@ -73,12 +88,12 @@ func TestReadRowLevelChangesOfSpark(t *testing.T) {
 	d := numbered(0, 40)
 	d.properties = map[string]string{"delta.enableDeletionVectors": "false"}
 	p.create(path, d)
-	p.sql(path, "DELETE FROM {target} WHERE id % 3 = 0")
-	p.sql(path, "UPDATE {target} SET v = v + 0.25 WHERE id % 2 = 0")
+	p.run(path, "DELETE FROM {target} WHERE id % 3 = 0")
+	p.run(path, "UPDATE {target} SET v = v + 0.25 WHERE id % 2 = 0")
 	p.upsert(path, numbered(30, 50), "id")
-	p.sql(path, "MERGE INTO {target} AS t USING (SELECT 1L AS id) AS s ON t.id = s.id "+
+	p.run(path, "MERGE INTO {target} AS t USING (SELECT 1L AS id) AS s ON t.id = s.id "+
 		"WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.id > 45 THEN DELETE")
-	p.sql(path, "OPTIMIZE {target}")
+	p.run(path, "OPTIMIZE {target}")
 	comparesVersions(t, p, path)
 }
 
@@ -96,7 +111,7 @@ func TestReadRowLevelChangesOfSail(t *testing.T) {
 	p := needPeer(t, "sail")
 	path := filepath.Join(t.TempDir(), "table")
 	p.create(path, numbered(0, 40))
-	p.sql(path, "DELETE FROM {target} WHERE id % 3 = 0")
+	p.run(path, "DELETE FROM {target} WHERE id % 3 = 0")
 	p.upsert(path, numbered(30, 50), "id")
 	comparesVersions(t, p, path)
 }
@@ -130,7 +145,7 @@ func TestDeletionVectorOfSparkIsReadOrRefused(t *testing.T) {
 	d := numbered(0, 40)
 	d.properties = map[string]string{"delta.enableDeletionVectors": "true"}
 	p.create(path, d)
-	p.sql(path, "DELETE FROM {target} WHERE id = 7")
+	p.run(path, "DELETE FROM {target} WHERE id = 7")
 	want := p.rows(path)
 	if len(want) != 39 {
 		t.Fatalf("Spark has %d rows after its DELETE; want 39", len(want))
@@ -144,4 +159,25 @@ func TestDeletionVectorOfSparkIsReadOrRefused(t *testing.T) {
 	case len(r.stdout) != 0:
 		t.Errorf("a refused read printed rows: %s", r.stdout)
 	}
+}
+
+// delta-rs 1.6.6 writes the statistics of decimals by way of a float64: the
+// greatest value of this file is -123456789012345.678 and its maxValues say
+// -123456789012345.69, which is less. A merge that trusts them would miss the
+// stored row and insert a second one.
+func TestMergeOnDecimalKeysOfDeltaRS(t *testing.T) {
+	p := needPeer(t, "delta-rs")
+	path := filepath.Join(t.TempDir(), "table")
+	d := &dataset{
+		columns: [][2]string{{"k", "decimal(18,3)"}, {"source_version", "long"}, {"v", "string"}},
+		rows: rows{
+			{"k": "-123456789012345.678", "source_version": 1, "v": "old"},
+			{"k": "-123456789012345.691", "source_version": 1, "v": "other"},
+		},
+	}
+	p.create(path, d)
+	deltafold(t, nil, "adopt", path, "--key", "k", "--status-column", "none", "--on-conflict", "reject")
+	newer := row{"k": "-123456789012345.678", "source_version": 2, "v": "new"}
+	apply(t, path, d.with(newer))
+	equalRows(t, "deltafold", readRows(t, path), rows{newer, d.rows[1]})
 }

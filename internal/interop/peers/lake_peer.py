@@ -36,12 +36,12 @@ def rs_read(path, version=None):
     return peerlib.rows_from_table(as_arrow(QueryBuilder().register("t", table).execute("SELECT * FROM t")))
 
 
-def rs_write(path, columns, rows, mode="append", partition_by=(), properties=None):
+def rs_write(path, columns, rows, mode="append", partition_by=None, properties=None):
     if mode == "create":
         DeltaTable.create(
             path,
             schema=deltalake.Schema.from_arrow(peerlib.arrow_schema(columns)),
-            partition_by=list(partition_by),
+            partition_by=partition_by or [],
             configuration=properties,
         )
     if rows:

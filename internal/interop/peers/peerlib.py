@@ -150,9 +150,12 @@ def encode_float(value, single):
     if not single:
         return value
     for digits in range(1, 10):  # the shortest text that is this float32
-        text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == struct.pack("<f", value):
-            return float(text)
+        rounded = float(f"{value:.{digits}g}")
+        try:
+            if struct.pack("<f", rounded) == struct.pack("<f", value):
+                return rounded
+        except OverflowError:  # rounded up beyond the largest float32
+            pass
     return value
 
 

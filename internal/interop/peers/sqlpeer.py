@@ -27,6 +27,7 @@ class Peer:
         return {
             "versions": lambda: self.versions,
             "sql": self.sql,
+            "run": self.run,
             "read": self.read,
             "schema": self.schema,
             "history": self.history,
@@ -55,6 +56,10 @@ class Peer:
             sql = sql.replace("{target}", self.target(path))
         return peerlib.rows_from_table(self.session.sql(sql).toArrow())
 
+    def run(self, sql, path):
+        """Runs a statement for its effect: not every result has an Arrow form."""
+        self.session.sql(sql.replace("{target}", self.target(path))).collect()
+
     def read(self, path, version=None, where=None):
         reader = self.session.read.format("delta")
         if version is not None:
@@ -74,14 +79,14 @@ class Peer:
         rows = self.session.sql(f"DESCRIBE HISTORY {self.target(path)}").select("version", "operation").collect()
         return [[r.version, r.operation] for r in rows]
 
-    def write(self, path, columns, rows, mode="append", partition_by=(), properties=None):
+    def write(self, path, columns, rows, mode="append", partition_by=None, properties=None):
         """Appends rows; mode "create" makes the table first."""
         if mode == "create":
             self.create(path, columns, partition_by, properties)
         if rows:
             self.frame(columns, rows).write.format("delta").mode("append").save(path)
 
-    def create(self, path, columns, partition_by=(), properties=None):
+    def create(self, path, columns, partition_by=None, properties=None):
         name = f"target_{len(self.names)}"
         sql = f"CREATE TABLE {name} ({peerlib.sql_columns(columns)}) USING DELTA LOCATION {literal(path)}"
         if partition_by:
