@@ -15,56 +15,34 @@ import (
 	"github.com/deltafold/deltafold/merge/change"
 )
 
-// commit makes the log entry of an attempt, anew for each (R7).
-func (r *run) commit(ctx context.Context, p *plan, res *Result) (*deltatable.Commit, error) {
-	digest, err := r.tableDigest(ctx, p)
+// describe implements mode.
+func (g *guarded) describe(ctx context.Context, snap *deltatable.Snapshot, res *Result, c *deltatable.Commit) error {
+	digest, err := g.tableDigest(ctx, snap)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := res.Stats
-	c := &deltatable.Commit{
-		TxnID:      r.job.RunID,
-		Operation:  "MERGE",
-		Parameters: r.parameters(),
-		Metrics:    r.metrics(s),
-		Tags: map[string]string{
-			change.TagRun:         r.job.RunID,
-			change.TagBatch:       r.job.Batch.Name,
-			change.TagBatchDigest: r.job.Batch.Digest,
-			change.TagTableDigest: digest,
-			change.TagCounts:      res.Counts.JSON(),
-			change.TagInserts:     strconv.FormatInt(s.Inserted, 10),
-			change.TagDeletes:     "0",
-		},
+	c.Operation, c.Parameters, c.Metrics = "MERGE", g.parameters(), g.metrics(res.Stats)
+	for tag, value := range map[string]string{
+		change.TagBatch:       g.job.Batch.Name,
+		change.TagBatchDigest: g.job.Batch.Digest,
+		change.TagTableDigest: digest,
+		change.TagInserts:     strconv.FormatInt(res.Stats.Inserted, 10),
+		change.TagDeletes:     "0",
+	} {
+		c.Tags[tag] = value
 	}
-	for k, v := range r.job.Tags {
-		c.Tags[k] = v
-	}
-	if p.snap == nil {
-		c.Protocol, c.Metadata = r.job.Create.Protocol, r.job.Create.Metadata
-	}
-	if id := r.job.Identifier; id != nil {
-		at := r.job.now().UnixMilli()
-		c.Txns = []deltatable.Txn{{AppID: id.AppID, Version: id.Version, LastUpdated: &at}}
-	}
-	for _, o := range p.outputs {
-		c.Adds = append(c.Adds, o.adds...)
-		for i := range o.sources {
-			c.Removes = append(c.Removes, o.sources[i].add)
-		}
-	}
-	return c, nil
+	return nil
 }
 
 // parameters describe the guarded merge as Spark describes a MERGE (protocol
 // notes 4.2).
-func (r *run) parameters() map[string]string {
+func (g *guarded) parameters() map[string]string {
 	var on []string
-	for _, k := range r.job.Roles.Keys {
+	for _, k := range g.job.Roles.Keys {
 		on = append(on, fmt.Sprintf("(t.%s = s.%s)", k, k))
 	}
-	newer := make([]string, 0, len(r.job.Roles.Versions))
-	for _, v := range r.job.Roles.Versions {
+	newer := make([]string, 0, len(g.job.Roles.Versions))
+	for _, v := range g.job.Roles.Versions {
 		newer = append(newer, "s."+v)
 	}
 	stored := strings.ReplaceAll(strings.Join(newer, ", "), "s.", "t.")
@@ -89,10 +67,10 @@ func jsonText(v any) string {
 	return string(text)
 }
 
-func (r *run) metrics(s Stats) map[string]string {
+func (g *guarded) metrics(s Stats) map[string]string {
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	return map[string]string{
-		"numSourceRows":                          n(int64(r.in.total)),
+		"numSourceRows":                          n(int64(g.in.total)),
 		"numTargetRowsInserted":                  n(s.Inserted),
 		"numTargetRowsUpdated":                   n(s.Updated),
 		"numTargetRowsMatchedUpdated":            n(s.Updated),
@@ -107,7 +85,7 @@ func (r *run) metrics(s Stats) map[string]string {
 		"numTargetBytesAdded":                    n(s.BytesAdded),
 		"numTargetBytesRemoved":                  n(s.BytesRemoved),
 		"numTargetChangeFilesAdded":              "0",
-		"executionTimeMs":                        n(r.job.now().Sub(r.start).Milliseconds()),
+		"executionTimeMs":                        n(g.job.now().Sub(g.engine.start).Milliseconds()),
 	}
 }
 
@@ -120,21 +98,21 @@ type digestBase struct {
 }
 
 // tableDigest is the table's digest after the plan (merge-semantics 7).
-func (r *run) tableDigest(ctx context.Context, p *plan) (string, error) {
-	if p.snap == nil {
-		return r.digestDelta(p).String(), nil
+func (g *guarded) tableDigest(ctx context.Context, snap *deltatable.Snapshot) (string, error) {
+	if snap == nil {
+		return g.digestDelta().String(), nil
 	}
-	if !r.base.valid || r.base.version != p.snap.Version() {
-		base, err := baseDigest(ctx, r.job.Table, p.snap, r.job.Roles)
+	if !g.base.valid || g.base.version != snap.Version() {
+		base, err := baseDigest(ctx, g.job.Table, snap, g.job.Roles)
 		if err != nil {
 			return "", err
 		}
-		r.base = base
+		g.base = base
 	}
-	if r.base.unknown {
+	if g.base.unknown {
 		return change.DigestUnknown, nil
 	}
-	return r.base.sum.Plus(r.digestDelta(p)).String(), nil
+	return g.base.sum.Plus(g.digestDelta()).String(), nil
 }
 
 // baseDigest is the digest at a snapshot: the one that its version recorded, or

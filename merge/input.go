@@ -9,7 +9,6 @@ import (
 
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/ordered"
-	"github.com/deltafold/deltafold/merge/change"
 	"github.com/deltafold/deltafold/merge/internal/rows"
 )
 
@@ -186,15 +185,6 @@ func (in *input) samePayload(a, b ref) bool {
 
 // global is the number of a row over the whole batch.
 func (in *input) global(at ref) int { return in.starts[at.rec] + int(at.row) }
-
-// byFile cuts outcomes numbered over the whole batch into files.
-func (in *input) byFile(outcomes []change.Outcome, files int) [][]change.Outcome {
-	out := make([][]change.Outcome, files)
-	for r, f := range in.files {
-		out[f] = append(out[f], outcomes[in.starts[r]:in.starts[r]+in.lens[r]]...)
-	}
-	return out
-}
 
 // columnsOf returns the given columns of one record.
 func (in *input) columnsOf(rec int, cols []int) []arrow.Array {

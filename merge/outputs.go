@@ -1,12 +1,10 @@
 package merge
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
 	"github.com/deltafold/deltafold/deltatable"
-	"github.com/deltafold/deltafold/merge/policy"
 )
 
 // How files are packed. A commit packs the new rows of a partition with its
@@ -35,23 +33,25 @@ type edit struct {
 
 // source is a live file that an output takes the place of.
 type source struct {
-	add   *deltatable.Add
-	edits []edit // by position
+	add     *deltatable.Add
+	edits   []edit // by position; modes that do not list them decide in rewrite
+	changes int64  // rows of it that are replaced or gone
 }
 
 // output is one or more new files of one partition, bound to its sources and to
-// every key whose stored row it drops or replaces or whose new row it holds (R3).
+// every row number whose stored row it drops or replaces or whose new row it
+// holds (R3).
 type output struct {
 	part    deltatable.Partition
 	sources []source
-	inserts []int32 // candidates whose new rows it holds besides replacements; by key
+	inserts []int32 // new rows that it holds besides replacements
 
 	written bool
 	adds    []*deltatable.Add
 	copied  int64 // rows taken over unchanged
 }
 
-// bound calls f for each candidate that the output is bound to until f is false.
+// bound calls f for each row number that the output is bound to until f is false.
 func (o *output) bound(f func(id int32) bool) bool {
 	for _, id := range o.inserts {
 		if !f(id) {
@@ -76,29 +76,30 @@ type group struct {
 	large   []source // touched files that are rewritten on their own
 }
 
-// planOutputs adds to p.outputs, which holds outputs kept from a lost attempt,
-// those that carry out the rest of the verdicts.
-func (r *run) planOutputs(p *plan) error {
-	groups, err := r.groups(p)
+// planOutputs adds to the outputs kept from a lost attempt those that carry out
+// the rest of the plan.
+func (e *engine) planOutputs(st *state) error {
+	want, err := e.mode.wants(st.outputs)
+	if err != nil {
+		return err
+	}
+	groups, err := e.groups(want)
 	if err != nil {
 		return err
 	}
 	for _, key := range sortedKeys(groups) {
 		g := groups[key]
 		for _, s := range g.large {
-			p.outputs = append(p.outputs, &output{part: g.part, sources: []source{s}})
+			st.outputs = append(st.outputs, &output{part: g.part, sources: []source{s}})
 		}
 		if len(g.small) == 0 && len(g.inserts) == 0 {
 			continue
 		}
-		slices.SortFunc(g.inserts, func(a, b int32) int {
-			return bytes.Compare(r.cs.keys.Key(a), r.cs.keys.Key(b))
-		})
-		extra, err := r.pack(p, g)
+		extra, err := e.pack(st, g)
 		if err != nil {
 			return err
 		}
-		p.outputs = append(p.outputs, &output{part: g.part, sources: slices.Concat(g.small, extra), inserts: g.inserts})
+		st.outputs = append(st.outputs, &output{part: g.part, sources: slices.Concat(g.small, extra), inserts: g.inserts})
 	}
 	return nil
 }
@@ -112,27 +113,8 @@ func sortedKeys(groups map[string]*group) []string {
 	return keys
 }
 
-// groups sorts the verdicts that no kept output carries out into partitions.
-func (r *run) groups(p *plan) (map[string]*group, error) {
-	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
-	for _, o := range p.outputs {
-		for i := range o.sources {
-			sources[o.sources[i].add.Key()] = true
-		}
-		for _, id := range o.inserts {
-			placed[id] = true
-		}
-	}
-	var ids []int32
-	for id := range p.verdicts {
-		if p.verdicts[id].Write != policy.WriteNone {
-			ids = append(ids, int32(id))
-		}
-	}
-	parts, err := r.target.partitions(r, p, ids)
-	if err != nil {
-		return nil, err
-	}
+// groups sorts what is wanted into partitions.
+func (e *engine) groups(want *wanted) (map[string]*group, error) {
 	groups := map[string]*group{}
 	groupOf := func(part deltatable.Partition) *group {
 		if groups[part.Key] == nil {
@@ -140,45 +122,27 @@ func (r *run) groups(p *plan) (map[string]*group, error) {
 		}
 		return groups[part.Key]
 	}
-	touched := map[*deltatable.Add]*source{}
-	for i, id := range ids {
-		h, moves := &p.hits[id], true
-		if h.file != nil {
-			old, err := r.partitionOf(h.file)
-			if err != nil {
-				return nil, err
-			}
-			moves = old.Key != parts[i].Key
-			if !sources[h.key()] {
-				if touched[h.file] == nil {
-					touched[h.file] = &source{add: h.file}
-				}
-				touched[h.file].edits = append(touched[h.file].edits, edit{pos: h.pos, id: id, drop: moves})
-			}
-		}
-		if moves && !placed[id] {
-			g := groupOf(parts[i])
-			g.inserts = append(g.inserts, id)
-		}
+	for _, i := range want.inserts {
+		g := groupOf(i.part)
+		g.inserts = append(g.inserts, i.id)
 	}
-	limit := r.target.layout.TargetSize() / packTouched
-	for _, s := range touched {
-		slices.SortFunc(s.edits, func(a, b edit) int { return cmp.Compare(a.pos, b.pos) })
-		part, err := r.partitionOf(s.add)
+	limit := e.layout.TargetSize() / packTouched
+	for _, s := range want.touched {
+		part, err := e.partitionOf(s.add)
 		if err != nil {
 			return nil, err
 		}
 		g := groupOf(part)
 		if s.add.Size <= limit {
-			g.small = append(g.small, *s)
+			g.small = append(g.small, s)
 		} else {
-			g.large = append(g.large, *s)
+			g.large = append(g.large, s)
 		}
 	}
 	for _, g := range groups {
 		slices.SortFunc(g.small, bySize)
 		slices.SortFunc(g.large, bySize)
-		g.overflow(r.target.layout.TargetSize())
+		g.overflow(e.layout.TargetSize())
 	}
 	return groups, nil
 }
@@ -201,17 +165,17 @@ func (g *group) overflow(target int64) {
 
 // pack chooses untouched small files of the group's partition to go into its
 // pack. What a conflict does to them is R3: the pack is bound to all of them.
-func (r *run) pack(p *plan, g *group) ([]source, error) {
-	if p.snap == nil {
+func (e *engine) pack(st *state, g *group) ([]source, error) {
+	if st.snap == nil {
 		return nil, nil
 	}
 	taken := map[deltatable.FileKey]bool{}
-	for _, o := range p.outputs {
+	for _, o := range st.outputs {
 		for i := range o.sources {
 			taken[o.sources[i].add.Key()] = true
 		}
 	}
-	size := int64(len(g.inserts)) * r.rowBytes(p.snap)
+	size := int64(len(g.inserts)) * rowBytes(st.snap)
 	for _, list := range [][]source{g.small, g.large} {
 		for i := range list {
 			taken[list[i].add.Key()] = true
@@ -220,17 +184,17 @@ func (r *run) pack(p *plan, g *group) ([]source, error) {
 	if size == 0 {
 		return nil, nil // no new file comes of it, so none has to go
 	}
-	target := r.target.layout.TargetSize()
+	target := e.layout.TargetSize()
 	room := target - size
 	for i := range g.small {
 		room -= g.small[i].add.Size
 	}
 	var eligible []source
-	for _, f := range p.snap.Files() {
+	for _, f := range st.snap.Files() {
 		if f.Size > target/packUntouched || taken[f.Key()] {
 			continue
 		}
-		part, err := r.partitionOf(f)
+		part, err := e.partitionOf(f)
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +215,7 @@ func (r *run) pack(p *plan, g *group) ([]source, error) {
 }
 
 // rowBytes estimates the bytes of a stored row from a few live files.
-func (r *run) rowBytes(s *deltatable.Snapshot) int64 {
+func rowBytes(s *deltatable.Snapshot) int64 {
 	var size, count int64
 	for i, f := range s.Files() {
 		if i == 100 {
@@ -268,18 +232,18 @@ func (r *run) rowBytes(s *deltatable.Snapshot) int64 {
 }
 
 // partitionOf is the typed partition of a live file.
-func (r *run) partitionOf(f *deltatable.Add) (deltatable.Partition, error) {
-	if r.target.plain {
-		return r.target.whole, nil
+func (e *engine) partitionOf(f *deltatable.Add) (deltatable.Partition, error) {
+	if e.plain {
+		return e.whole, nil
 	}
 	key := f.Key()
-	if part, ok := r.parts[key]; ok {
+	if part, ok := e.parts[key]; ok {
 		return part, nil
 	}
-	part, err := r.target.layout.PartitionOf(f)
+	part, err := e.layout.PartitionOf(f)
 	if err != nil {
 		return deltatable.Partition{}, err
 	}
-	r.parts[key] = part
+	e.parts[key] = part
 	return part, nil
 }

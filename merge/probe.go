@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -50,14 +49,6 @@ type prober struct {
 	stats *Stats
 }
 
-// workers is the number of files worked on at once.
-func (j *Job) workers() int {
-	if j.Workers > 0 {
-		return j.Workers
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
 // suspects returns those of the files whose statistics and partition values
 // cannot rule every key out (I4).
 func (p *prober) suspects(files []*deltatable.Add) []*deltatable.Add {
@@ -86,7 +77,7 @@ func (p *prober) probe(ctx context.Context, files []*deltatable.Add) ([]found, e
 	suspects := p.suspects(files)
 	results := make([][]found, len(suspects))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(p.job.workers())
+	g.SetLimit(workersOrAll(p.job.Workers))
 	for i, f := range suspects {
 		g.Go(func() error {
 			var err error

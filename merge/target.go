@@ -24,12 +24,10 @@ type target struct {
 	input   []int
 	payload []bool
 	keys    []int // the table's columns that are keys
-	plain   bool  // there are no partition columns
-	whole   deltatable.Partition
 }
 
 func newTarget(j *Job, in *input, l *deltatable.Layout) (*target, error) {
-	t := &target{layout: l, schema: l.Schema(), plain: len(l.PartitionColumns()) == 0}
+	t := &target{layout: l, schema: l.Schema()}
 	isPayload := map[string]bool{}
 	for _, n := range j.Roles.Payload {
 		isPayload[n] = true
@@ -55,24 +53,16 @@ func newTarget(j *Job, in *input, l *deltatable.Layout) (*target, error) {
 		}
 		t.keys = append(t.keys, at[0])
 	}
-	if t.plain {
-		empty, err := t.nulls(1)
-		if err != nil {
-			return nil, err
-		}
-		if t.whole, err = l.Partition(empty, 0); err != nil {
-			return nil, err
-		}
-	}
 	return t, nil
 }
 
-func (t *target) nulls(n int) (arrow.RecordBatch, error) {
-	cols := make([]arrow.Array, t.schema.NumFields())
-	for i, f := range t.schema.Fields() {
+// nullRows are n rows of nothing but NULL.
+func nullRows(sch *arrow.Schema, n int) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, sch.NumFields())
+	for i, f := range sch.Fields() {
 		cols[i] = array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, n)
 	}
-	return array.NewRecordBatch(t.schema, cols, int64(n)), nil
+	return array.NewRecordBatch(sch, cols, int64(n)), nil
 }
 
 // storedStatus is what a write stores as the row's status.
@@ -91,29 +81,29 @@ func storedStatus(w policy.Write) change.Status {
 
 // assemble builds the rows that the candidates store, in table order. Where
 // only is not nil, columns that it does not name stay NULL.
-func (t *target) assemble(r *run, p *plan, ids []int32, only map[string]bool) (arrow.RecordBatch, error) {
+func (t *target) assemble(g *guarded, ids []int32, only map[string]bool) (arrow.RecordBatch, error) {
 	picks, withPayload := make([]rows.Pick, len(ids)), make([]rows.Pick, len(ids))
 	for i, id := range ids {
-		at := r.cs.all[id].first
+		at := g.cs.all[id].first
 		picks[i] = rows.Pick{Source: at.rec, Row: at.row}
 		withPayload[i] = picks[i]
-		if p.verdicts[id].Write != policy.WriteActive {
+		if g.verdicts[id].Write != policy.WriteActive {
 			withPayload[i] = rows.Null()
 		}
 	}
 	cols := make([]arrow.Array, len(t.input))
-	sources := make([]arrow.Array, len(r.in.recs))
+	sources := make([]arrow.Array, len(g.in.recs))
 	for c, f := range t.schema.Fields() {
 		if only != nil && !only[f.Name] {
 			cols[c] = array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, len(ids))
 			continue
 		}
 		if t.input[c] < 0 {
-			cols[c] = t.status(r.job.Roles.StatusForm, p, ids)
+			cols[c] = g.status(ids)
 			continue
 		}
-		for i := range r.in.recs {
-			sources[i] = r.in.recs[i][t.input[c]]
+		for i := range g.in.recs {
+			sources[i] = g.in.recs[i][t.input[c]]
 		}
 		use := picks
 		if t.payload[c] {
@@ -127,43 +117,44 @@ func (t *target) assemble(r *run, p *plan, ids []int32, only map[string]bool) (a
 	return array.NewRecordBatch(t.schema, cols, int64(len(ids))), nil
 }
 
-func (t *target) status(form change.StatusForm, p *plan, ids []int32) arrow.Array {
-	if form == change.StatusBoolean {
+// status is the status column of new rows.
+func (g *guarded) status(ids []int32) arrow.Array {
+	if g.job.Roles.StatusForm == change.StatusBoolean {
 		b := array.NewBooleanBuilder(memory.DefaultAllocator)
 		for _, id := range ids {
-			b.Append(storedStatus(p.verdicts[id].Write) == change.Deleted)
+			b.Append(storedStatus(g.verdicts[id].Write) == change.Deleted)
 		}
 		return b.NewArray()
 	}
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	for _, id := range ids {
-		b.Append(storedStatus(p.verdicts[id].Write).String())
+		b.Append(storedStatus(g.verdicts[id].Write).String())
 	}
 	return b.NewArray()
 }
 
 // partitions gives the partition of each candidate's new row.
-func (t *target) partitions(r *run, p *plan, ids []int32) ([]deltatable.Partition, error) {
+func (g *guarded) partitions(ids []int32) ([]deltatable.Partition, error) {
 	out := make([]deltatable.Partition, len(ids))
-	if t.plain {
+	if g.engine.plain {
 		for i := range out {
-			out[i] = t.whole
+			out[i] = g.engine.whole
 		}
 		return out, nil
 	}
 	only := map[string]bool{}
-	for _, c := range t.layout.PartitionColumns() {
+	for _, c := range g.target.layout.PartitionColumns() {
 		only[c] = true
 	}
 	const step = 1 << 16
 	for start := 0; start < len(ids); start += step {
 		part := ids[start:min(start+step, len(ids))]
-		rec, err := t.assemble(r, p, part, only)
+		rec, err := g.target.assemble(g, part, only)
 		if err != nil {
 			return nil, err
 		}
 		for i := range part {
-			if out[start+i], err = t.layout.Partition(rec, i); err != nil {
+			if out[start+i], err = g.target.layout.Partition(rec, i); err != nil {
 				return nil, err
 			}
 		}
@@ -173,20 +164,20 @@ func (t *target) partitions(r *run, p *plan, ids []int32) ([]deltatable.Partitio
 
 // digestDelta is what the plan adds to the table's digest: the rows written less
 // the rows that they take the place of (merge-semantics 7).
-func (r *run) digestDelta(p *plan) integrity.Sum {
+func (g *guarded) digestDelta() integrity.Sum {
 	var sum integrity.Sum
 	var buf []byte
-	for id := range r.cs.all {
-		v := p.verdicts[id]
+	for id := range g.cs.all {
+		v := g.verdicts[id]
 		if v.Write == policy.WriteNone {
 			continue
 		}
-		key := r.cs.keys.Key(int32(id))
-		if h := &p.hits[id]; h.file != nil {
+		key := g.cs.keys.Key(int32(id))
+		if h := &g.hits[id]; h.file != nil {
 			buf = append(append(buf[:0], key...), h.version...)
 			sum = sum.Minus(integrity.RowHash(ordered.AppendString(buf, h.status.String())))
 		}
-		buf = append(append(buf[:0], key...), r.cs.all[id].version...)
+		buf = append(append(buf[:0], key...), g.cs.all[id].version...)
 		sum = sum.Plus(integrity.RowHash(ordered.AppendString(buf, storedStatus(v.Write).String())))
 	}
 	return sum

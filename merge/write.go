@@ -20,14 +20,13 @@ import (
 const writeRows = 32 << 10
 
 // write carries out the outputs that are not written yet, several at once. On
-// an error nothing of them stays behind; outputs that were complete keep their
-// files.
-func (r *run) write(ctx context.Context, p *plan) error {
+// an error nothing of those that failed stays behind.
+func (e *engine) write(ctx context.Context, st *state) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(r.job.workers())
-	for _, o := range p.outputs {
+	g.SetLimit(e.workers)
+	for _, o := range st.outputs {
 		if !o.written {
-			g.Go(func() error { return r.writeOutput(ctx, p, o) })
+			g.Go(func() error { return e.writeOutput(ctx, st.snap, o) })
 		}
 	}
 	return g.Wait()
@@ -35,21 +34,21 @@ func (r *run) write(ctx context.Context, p *plan) error {
 
 // outputWriter writes one output.
 type outputWriter struct {
-	r      *run
-	p      *plan
-	o      *output
-	file   *deltatable.FileWriter
-	stored int64 // rows of the sources, by their footers
-	gone   int64 // rows that were dropped
-	edited int   // edits that were carried out
+	e       *engine
+	snap    *deltatable.Snapshot
+	o       *output
+	file    *deltatable.FileWriter
+	stored  int64 // rows of the sources, by their footers
+	gone    int64 // stored rows that are not written again
+	changed int64 // stored rows that are replaced or gone
 }
 
-func (r *run) writeOutput(ctx context.Context, p *plan, o *output) (err error) {
-	file, err := r.job.Table.NewFileWriter(ctx, r.target.layout, o.part)
+func (e *engine) writeOutput(ctx context.Context, snap *deltatable.Snapshot, o *output) (err error) {
+	file, err := e.table.NewFileWriter(ctx, e.layout, o.part)
 	if err != nil {
 		return err
 	}
-	w := &outputWriter{r: r, p: p, o: o, file: file}
+	w := &outputWriter{e: e, snap: snap, o: o, file: file}
 	if w.sortable() {
 		err = w.sorted(ctx)
 	} else {
@@ -62,34 +61,40 @@ func (r *run) writeOutput(ctx context.Context, p *plan, o *output) (err error) {
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	// Law 5: what the footers say must add up before anything is committed.
-	want := w.stored - w.gone + int64(len(o.inserts))
-	if got := file.Rows(); got != want {
-		return errors.Join(fmt.Errorf("internal error: %d rows were written where %d stored, less %d, and %d new ones make %d",
-			got, w.stored, w.gone, len(o.inserts), want), r.job.Table.Discard(ctx, adds))
+	if err := w.addsUp(); err != nil {
+		return errors.Join(err, e.table.Discard(ctx, adds))
 	}
-	edits := 0
-	for i := range o.sources {
-		edits += len(o.sources[i].edits)
+	o.adds, o.written, o.copied = adds, true, w.stored-w.changed
+	return nil
+}
+
+// addsUp is law 5: what the footers say must add up before anything is committed.
+func (w *outputWriter) addsUp() error {
+	want := w.stored - w.gone + int64(len(w.o.inserts))
+	if got := w.file.Rows(); got != want {
+		return fmt.Errorf("internal error: %d rows were written where %d stored, less %d, and %d new ones make %d",
+			got, w.stored, w.gone, len(w.o.inserts), want)
 	}
-	if w.edited != edits {
-		return errors.Join(fmt.Errorf("internal error: %d of %d stored rows were found again", w.edited, edits),
-			r.job.Table.Discard(ctx, adds))
+	var planned int64
+	for i := range w.o.sources {
+		planned += w.o.sources[i].changes
 	}
-	o.adds, o.written, o.copied = adds, true, w.stored-int64(edits)
+	if w.changed != planned {
+		return fmt.Errorf("internal error: %d stored rows were changed, %d were to be", w.changed, planned)
+	}
 	return nil
 }
 
 // sortable says whether the output is small enough to be sorted by key as a
 // whole, and better for it: a single file that stays in its order needs no sort.
 func (w *outputWriter) sortable() bool {
-	if len(w.o.sources) == 1 && len(w.o.inserts) == 0 {
-		return false
+	if len(w.e.keys) == 0 || len(w.o.sources) == 0 || len(w.o.sources) == 1 && len(w.o.inserts) == 0 {
+		return false // new rows alone come sorted
 	}
 	count, size := int64(len(w.o.inserts)), int64(0)
 	for i := range w.o.sources {
 		add := w.o.sources[i].add
-		n, ok := w.p.snap.NumRecords(add)
+		n, ok := w.snap.NumRecords(add)
 		if !ok {
 			return false
 		}
@@ -98,9 +103,10 @@ func (w *outputWriter) sortable() bool {
 	return count <= sortRows && size <= sortBytes
 }
 
-// each reads a source and calls f with every batch and the edits in it.
-func (w *outputWriter) each(ctx context.Context, s *source, f func(b deltatable.FileBatch, edits []edit) error) (err error) {
-	reader, err := w.p.snap.OpenFile(ctx, s.add)
+// each reads a source and calls f with every batch as it is and as it is to be
+// written.
+func (w *outputWriter) each(ctx context.Context, s *source, f func(b deltatable.FileBatch, r *rewritten) error) (err error) {
+	reader, err := w.snap.OpenFile(ctx, s.add)
 	if err != nil {
 		return err
 	}
@@ -110,50 +116,22 @@ func (w *outputWriter) each(ctx context.Context, s *source, f func(b deltatable.
 		}
 	}()
 	w.stored += reader.NumRows()
-	edits := s.edits
 	for b, err := range reader.Read(ctx, &deltatable.ReadOptions{BatchRows: writeRows}) {
 		if err != nil {
 			return err
 		}
-		n := 0
-		for n < len(edits) && edits[n].pos < b.First+b.Rec.NumRows() {
-			n++
+		r := &rewritten{}
+		if s.changes > 0 {
+			if r, err = w.e.mode.rewrite(s, b); err != nil {
+				return err
+			}
+			w.changed, w.gone = w.changed+r.changed, w.gone+r.gone
 		}
-		if err := f(b, edits[:n]); err != nil {
+		if err := f(b, r); err != nil {
 			return err
 		}
-		w.edited += n
-		edits = edits[n:]
 	}
 	return nil
-}
-
-// picks says which rows of a batch, source number of in the gather, stay, and
-// which rows of the new ones, source number 0 from row next on, take a place.
-func (w *outputWriter) picks(dst []rows.Pick, b deltatable.FileBatch, edits []edit, of, next int32) []rows.Pick {
-	for i := range b.Rec.NumRows() {
-		if len(edits) == 0 || edits[0].pos != b.First+i {
-			dst = append(dst, rows.Pick{Source: of, Row: int32(i)})
-			continue
-		}
-		if edits[0].drop {
-			w.gone++
-		} else {
-			dst = append(dst, rows.Pick{Source: 0, Row: next})
-			next++
-		}
-		edits = edits[1:]
-	}
-	return dst
-}
-
-func replacing(dst []int32, edits []edit) []int32 {
-	for _, e := range edits {
-		if !e.drop {
-			dst = append(dst, e.id)
-		}
-	}
-	return dst
 }
 
 // streamed copies the sources batch by batch, with the new rows in the places
@@ -161,22 +139,21 @@ func replacing(dst []int32, edits []edit) []int32 {
 // depend on the size of the files (I9).
 func (w *outputWriter) streamed(ctx context.Context) error {
 	for i := range w.o.sources {
-		err := w.each(ctx, &w.o.sources[i], func(b deltatable.FileBatch, edits []edit) error {
-			if len(edits) == 0 {
+		err := w.each(ctx, &w.o.sources[i], func(b deltatable.FileBatch, r *rewritten) error {
+			if r.changed == 0 {
 				return w.file.Write(b.Rec)
 			}
-			fresh, err := w.r.target.assemble(w.r, w.p, replacing(nil, edits), nil)
-			if err != nil {
-				return err
+			if r.fresh == nil {
+				return w.gather([]arrow.RecordBatch{b.Rec, b.Rec}, r.picks)
 			}
-			return w.gather([]arrow.RecordBatch{fresh, b.Rec}, w.picks(nil, b, edits, 1, 0))
+			return w.gather([]arrow.RecordBatch{r.fresh, b.Rec}, r.picks)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	for ids := range slices.Chunk(w.o.inserts, writeRows) {
-		fresh, err := w.r.target.assemble(w.r, w.p, ids, nil)
+		fresh, err := w.e.mode.fresh(ids)
 		if err != nil {
 			return err
 		}
@@ -189,28 +166,40 @@ func (w *outputWriter) streamed(ctx context.Context) error {
 
 // sorted reads the whole output into memory and writes it in the order of keys.
 func (w *outputWriter) sorted(ctx context.Context) error {
-	recs := []arrow.RecordBatch{nil} // the new rows come first
+	var recs []arrow.RecordBatch
 	var picks []rows.Pick
-	var fresh []int32
 	for i := range w.o.sources {
-		err := w.each(ctx, &w.o.sources[i], func(b deltatable.FileBatch, edits []edit) error {
-			picks = w.picks(picks, b, edits, int32(len(recs)), int32(len(fresh)))
-			fresh = replacing(fresh, edits)
+		err := w.each(ctx, &w.o.sources[i], func(b deltatable.FileBatch, r *rewritten) error {
+			at := int32(len(recs))
 			b.Rec.Retain()
 			recs = append(recs, b.Rec)
+			if r.changed == 0 {
+				for row := range int32(b.Rec.NumRows()) {
+					picks = append(picks, rows.Pick{Source: at, Row: row})
+				}
+				return nil
+			}
+			if r.fresh != nil {
+				recs = append(recs, r.fresh)
+			}
+			for _, p := range r.picks {
+				picks = append(picks, rows.Pick{Source: at + 1 - p.Source, Row: p.Row})
+			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	for _, id := range w.o.inserts {
-		picks = append(picks, rows.Pick{Source: 0, Row: int32(len(fresh))})
-		fresh = append(fresh, id)
-	}
-	var err error
-	if recs[0], err = w.r.target.assemble(w.r, w.p, fresh, nil); err != nil {
-		return err
+	if len(w.o.inserts) > 0 {
+		fresh, err := w.e.mode.fresh(w.o.inserts)
+		if err != nil {
+			return err
+		}
+		for row := range w.o.inserts {
+			picks = append(picks, rows.Pick{Source: int32(len(recs)), Row: int32(row)})
+		}
+		recs = append(recs, fresh)
 	}
 	w.sortByKey(recs, picks)
 	for part := range slices.Chunk(picks, writeRows) {
@@ -225,7 +214,7 @@ func (w *outputWriter) sortByKey(recs []arrow.RecordBatch, picks []rows.Pick) {
 	forms := make([]ordered.Row, len(recs))
 	for i, rec := range recs {
 		var cols []arrow.Array
-		for _, k := range w.r.target.keys {
+		for _, k := range w.e.keys {
 			cols = append(cols, rec.Column(k))
 		}
 		forms[i] = ordered.NewRow(cols...)
@@ -257,10 +246,9 @@ func (w *outputWriter) gather(recs []arrow.RecordBatch, picks []rows.Pick) error
 	if len(picks) == 0 {
 		return nil
 	}
-	schema := w.r.target.schema
-	cols := make([]arrow.Array, schema.NumFields())
+	cols := make([]arrow.Array, w.e.schema.NumFields())
 	sources := make([]arrow.Array, len(recs))
-	for c, f := range schema.Fields() {
+	for c, f := range w.e.schema.Fields() {
 		for i, rec := range recs {
 			sources[i] = rec.Column(c)
 		}
@@ -269,5 +257,5 @@ func (w *outputWriter) gather(recs []arrow.RecordBatch, picks []rows.Pick) error
 			return fmt.Errorf("column %s: %w", f.Name, err)
 		}
 	}
-	return w.file.Write(array.NewRecordBatch(schema, cols, int64(len(picks))))
+	return w.file.Write(array.NewRecordBatch(w.e.schema, cols, int64(len(picks))))
 }
