@@ -2,6 +2,7 @@ package checkpoints
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -448,17 +449,21 @@ func TestPlainTable(t *testing.T) {
 	}
 }
 
+// TestMain sets the number of random histories; rapid prints it, and the seed of a failure.
+func TestMain(m *testing.M) {
+	checks := "50"
+	if os.Getenv("DELTAFOLD_SOAK") == "1" {
+		checks = "2000"
+	}
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // TestCleanHistories: random histories of a right writer give no finding.
 func TestCleanHistories(t *testing.T) {
-	checks := 60
-	if os.Getenv("DELTAFOLD_SOAK") == "1" {
-		checks = 600
-	}
-	histories := 0
 	rapid.Check(t, func(r *rapid.T) {
-		if histories++; histories > checks {
-			return
-		}
 		w := newWorld(r, t.Context())
 		w.perFile = rapid.IntRange(1, 4).Draw(r, "rows of a file")
 		for range rapid.IntRange(1, 4).Draw(r, "batches") {
@@ -474,22 +479,16 @@ func TestCleanHistories(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d histories", min(histories, checks))
 }
 
 // TestRandomFaults: a random single fault in a random history is found at its version.
 func TestRandomFaults(t *testing.T) {
-	n := 0
 	rapid.Check(t, func(r *rapid.T) {
-		if n++; n > 60 {
-			return
-		}
 		w := newWorld(r, t.Context())
 		for range rapid.IntRange(0, 2).Draw(r, "batches before") {
 			w.apply(drawChanges(r, 10)...)
 		}
-		done, digest := false, w.digest
-		_ = digest
+		done := false
 		w.tamper = func(rows []keyed) []keyed {
 			if done {
 				return rows
