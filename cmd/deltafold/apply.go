@@ -64,6 +64,9 @@ func (a *app) apply(ctx context.Context, e *pipeline.Env, j *pipeline.ApplyJob) 
 	if err == nil {
 		a.committed = rep.Version
 	}
+	if refused(err) {
+		rep.Why = "the batch was refused"
+	}
 	if a.json {
 		if oerr := a.object(applyObject(rep, err)); err == nil {
 			err = oerr

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ import (
 // demoBatches are six batches of versioned changes: inserts, updates, deletes, a
 // late change, a contradiction, and two repeats.
 //
-//go:embed demo/batch-*.jsonl
+//go:embed testdata/fixtures/versioned-changes/batch-*.jsonl
 var demoBatches embed.FS
 
 const demoCount = 6
@@ -40,18 +41,24 @@ func (a *app) demoCommand() *cobra.Command {
 		} else if err := os.Mkdir(dir, 0o755); err != nil {
 			return usagef("--keep needs the name of a new folder: %w", err)
 		}
-		d := &demo{app: a, dir: dir, table: filepath.Join(dir, "state")}
-		return d.run(cmd.Context())
+		// The commands are shown as people would type them in that folder.
+		if err := os.Chdir(dir); err != nil {
+			return err
+		}
+		return (&demo{a}).run(cmd.Context())
 	})
 	c.Flags().StringVar(&keep, "keep", "", "work in this new `folder` and leave it there")
 	return c
 }
 
 // demo goes through the same code as the commands that it shows.
-type demo struct {
-	*app
-	dir, table string
-}
+type demo struct{ *app }
+
+// demoTable and demoFolder are the names in the demonstration's folder.
+const (
+	demoTable  = "state"
+	demoFolder = "batches"
+)
 
 func (d *demo) run(ctx context.Context) error {
 	for n := 1; n <= demoCount; n++ {
@@ -59,8 +66,9 @@ func (d *demo) run(ctx context.Context) error {
 			return err
 		}
 	}
-	d.say("$ deltafold outcomes state --format table")
-	_, err := pipeline.ReadOutcomes(ctx, d.env(), &pipeline.OutcomesJob{Table: d.table, Format: rowfile.Table, Out: d.data()})
+	columns := []string{"batch", "change_id", "entity_id", "source_version", "operation", "value", "outcome"}
+	d.say("$ deltafold outcomes state --columns %s", strings.Join(columns, ","))
+	_, err := pipeline.ReadOutcomes(ctx, d.env(), &pipeline.OutcomesJob{Table: demoTable, Columns: columns, Format: rowfile.Table, Out: d.data()})
 	if err != nil {
 		return err
 	}
@@ -71,7 +79,7 @@ func (d *demo) run(ctx context.Context) error {
 		}
 	}
 	d.say("$ deltafold history state")
-	list, err := pipeline.History(ctx, d.env(), d.table, 0)
+	list, err := pipeline.History(ctx, d.env(), demoTable, 0)
 	if err != nil {
 		return err
 	}
@@ -79,7 +87,7 @@ func (d *demo) run(ctx context.Context) error {
 		d.printf("%s\n", historyLine(&h))
 	}
 	d.say("$ deltafold audit state --changes batches --full")
-	rep, err := pipeline.Audit(ctx, d.env(), &pipeline.AuditJob{Table: d.table, Changes: filepath.Join(d.dir, "batches"), Full: true})
+	rep, err := pipeline.Audit(ctx, d.env(), &pipeline.AuditJob{Table: demoTable, Changes: demoFolder, Full: true})
 	if err != nil {
 		return err
 	}
@@ -95,19 +103,19 @@ func (d *demo) say(format string, args ...any) { d.printf("\n"+format+"\n", args
 // fold applies one batch and shows the state after it.
 func (d *demo) fold(ctx context.Context, n int) error {
 	name := fmt.Sprintf("batch-%d.jsonl", n)
-	data, err := demoBatches.ReadFile("demo/" + name)
+	data, err := demoBatches.ReadFile("testdata/fixtures/versioned-changes/" + name)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(d.dir, "batches", name)
+	file := filepath.Join(demoFolder, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(file, data, 0o644); err != nil {
 		return err
 	}
-	d.say("$ deltafold apply state %s --batch %d", name, n)
-	if err := d.apply(ctx, d.env(), &pipeline.ApplyJob{Table: d.table, Files: []string{file}, Batch: fmt.Sprint(n)}); err != nil {
+	d.say("$ deltafold apply state %s --batch %d", filepath.ToSlash(file), n)
+	if err := d.apply(ctx, d.env(), &pipeline.ApplyJob{Table: demoTable, Files: []string{file}, Batch: fmt.Sprint(n)}); err != nil {
 		return err
 	}
 	d.say("$ deltafold read state --order-by entity_id")
@@ -116,7 +124,7 @@ func (d *demo) fold(ctx context.Context, n int) error {
 
 func (d *demo) show(ctx context.Context, v *deltatable.Version) error {
 	_, err := pipeline.Read(ctx, d.env(), &pipeline.ReadJob{
-		Table: d.table, Version: v, OrderBy: []string{"entity_id"}, Limit: -1, Format: rowfile.Table, Out: d.data(),
+		Table: demoTable, Version: v, OrderBy: []string{"entity_id"}, Limit: -1, Format: rowfile.Table, Out: d.data(),
 	})
 	return err
 }

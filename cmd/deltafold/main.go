@@ -33,7 +33,7 @@ func run(args []string, stdin io.Reader, stdout, stderr *os.File) int {
 	defer stop()
 	// After the first signal the next one ends the process the hard way.
 	context.AfterFunc(ctx, stop)
-	a := newApp(stdin, stdout, stderr)
+	a := newApp(untilDone(ctx, stdin), stdout, stderr)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.out)
@@ -44,4 +44,27 @@ func run(args []string, stdin io.Reader, stdout, stderr *os.File) int {
 		err = ferr
 	}
 	return a.finish(ctx, err)
+}
+
+// untilDone reads r until the context ends: reading standard input must not
+// outlast a signal. Nothing is read before the first Read.
+func untilDone(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx: ctx, from: r} }
+
+type contextReader struct {
+	ctx  context.Context //nolint:containedctx // the reader stands for one run of the command
+	from io.Reader
+	pipe *io.PipeReader
+}
+
+func (c *contextReader) Read(p []byte) (int, error) {
+	if c.pipe == nil {
+		var w *io.PipeWriter
+		c.pipe, w = io.Pipe()
+		context.AfterFunc(c.ctx, func() { w.CloseWithError(c.ctx.Err()) })
+		go func() {
+			_, err := io.Copy(w, c.from)
+			w.CloseWithError(err)
+		}()
+	}
+	return c.pipe.Read(p)
 }

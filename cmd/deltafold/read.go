@@ -132,6 +132,7 @@ func (a *app) outcomesCommand() *cobra.Command {
 	f.StringVar(&job.Batch, "batch", "", "only the batch of this `name`")
 	f.StringVar(&job.Run, "run", "", "only the run of this `id`")
 	f.Int64Var(&version, "version", 0, "only the run that made this `version`")
+	f.StringSliceVar(&job.Columns, "columns", nil, "`columns` to print, in this order")
 	f.StringVar(&job.Where, "where", "", "`SQL` condition on the outcomes")
 	f.StringVar(&job.Format, "format", "", "table, jsonl, csv, parquet or arrow (default table)")
 	return c

@@ -88,7 +88,7 @@ func Create(ctx context.Context, e *Env, j *CreateJob) (*TableReport, error) {
 
 func newTable(rep *TableReport, j *CreateJob, sch *arrow.Schema) (*merge.NewTable, error) {
 	if rep.Mode == change.Guarded {
-		roles, table, err := DeriveRoles(&j.Roles, sch)
+		roles, table, err := DeriveCreated(&j.Roles, sch)
 		if err != nil {
 			return nil, err
 		}

@@ -96,8 +96,12 @@ func Describe(ctx context.Context, e *Env, table string) (*DescribeReport, error
 func columnsOf(snap *deltatable.Snapshot, r *change.Roles) ([]ColumnReport, error) {
 	var out []ColumnReport
 	for _, f := range snap.DeltaSchema().Fields() {
+		typ := f.Type.String()
+		if c, ok := f.CharVarchar(); ok {
+			typ = c.String()
+		}
 		out = append(out, ColumnReport{
-			Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable, Role: roleOf(r, f.Name),
+			Name: f.Name, Type: typ, Nullable: f.Nullable, Role: roleOf(r, f.Name),
 			Partition: slices.Index(snap.PartitionColumns(), f.Name) + 1,
 		})
 	}

@@ -18,6 +18,7 @@ type OutcomesJob struct {
 	Batch   string // "" for all
 	Run     string
 	Version *deltatable.Version // of the state table
+	Columns []string            // in this order; nil: all
 	Where   string
 	Format  string
 	Out     io.Writer
@@ -56,7 +57,7 @@ func ReadOutcomes(ctx context.Context, e *Env, j *OutcomesJob) (*ReadReport, err
 		return nil, fmt.Errorf("read outcomes table %s: %w", url, err)
 	}
 	rep.Version, rep.Timestamp = out.Version(), out.Timestamp()
-	q := &query{snap: out, limit: -1, orderBy: []string{colReadVersion, colVersion, colBatch, colRunID, colFile, colRow}}
+	q := &query{snap: out, limit: -1, columns: j.Columns, orderBy: []string{colReadVersion, colVersion, colBatch, colRunID, colFile, colRow}}
 	if q.filter, err = outcomesFilter(out, j); err != nil {
 		return nil, err
 	}

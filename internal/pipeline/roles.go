@@ -66,20 +66,34 @@ const (
 )
 
 // DeriveRoles gives the roles of a table that is to be made, and its schema,
-// from the flags and the columns of its input (for create: of the table). The
-// table has key, version, status and payload, in this order (merge-semantics 1).
-// Errors are *UsageError, and *RuleError where a rule forbids the table.
+// from the flags and the columns of its input. The table has key, version,
+// status and payload, in this order (merge-semantics 1). Errors are *UsageError,
+// and *RuleError where a rule forbids the table.
 func DeriveRoles(f *RoleFlags, input *arrow.Schema) (*change.Roles, *arrow.Schema, error) {
-	r, err := f.roles(func(name string) bool { _, ok := fieldOf(input, name); return ok })
+	return f.derive(input, func(name string) bool { _, ok := fieldOf(input, name); return ok }, true)
+}
+
+// DeriveCreated is DeriveRoles for a table that is made before any input is
+// there: the schema lists key, version and payload columns. Inputs may have
+// the default operation and label columns, or those that flags name, besides.
+func DeriveCreated(f *RoleFlags, table *arrow.Schema) (*change.Roles, *arrow.Schema, error) {
+	return f.derive(table, func(string) bool { return true }, false)
+}
+
+// derive makes the roles; whole says that input has all columns of an input.
+func (f *RoleFlags) derive(input *arrow.Schema, has func(string) bool, whole bool) (*change.Roles, *arrow.Schema, error) {
+	r, err := f.roles(has)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := r.spell(input); err != nil {
 		return nil, nil, err
 	}
-	extra, err := onlyCondition(r, input, nil)
-	if err != nil {
-		return nil, nil, err
+	var extra []string
+	if whole { // else the columns that only the condition reads are not known yet
+		if extra, err = onlyCondition(r, input, nil); err != nil {
+			return nil, nil, err
+		}
 	}
 	taken := roleColumns(r)
 	for _, c := range extra {
@@ -130,6 +144,9 @@ func DeriveAdopted(f *RoleFlags, table *arrow.Schema) (*change.Roles, error) {
 	}
 	if err := r.payload(f, table, roleColumns(r)); err != nil {
 		return nil, err
+	}
+	if _, ok := fieldOf(table, r.Status); !ok && r.Status != "" {
+		return nil, CheckStateSchema(&r.Roles, table)
 	}
 	if len(r.Payload)+len(r.Keys)+len(r.Versions)+len(nonEmpty(r.Status)) != table.NumFields() {
 		return nil, usage("--payload must name every table column that is not key, version or status")
