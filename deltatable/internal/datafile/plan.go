@@ -241,18 +241,21 @@ func isElement(mid, list *pq.GroupNode, elem arrow.DataType) bool {
 	if !ok {
 		return false
 	}
+	_, group := mid.Field(0).(*pq.GroupNode)
+	if !group { // a struct cannot be stored as its only member
+		return true
+	}
 	if mid.Name() != "array" && mid.Name() != list.Name()+"_tuple" {
 		return false
 	}
-	// Hive names the repeated group of a three-level list "array" as well: then
-	// its member is a group, unless the struct has a member of that name.
+	// The name stands for three-level lists as well: then the struct has no member
+	// of that name.
 	for _, f := range st.Fields() {
 		if schema.Fold(f.Name) == schema.Fold(mid.Field(0).Name()) {
 			return true
 		}
 	}
-	_, group := mid.Field(0).(*pq.GroupNode)
-	return !group
+	return false
 }
 
 // required plans a repeated node as the element that it is in lists of two levels.

@@ -296,6 +296,8 @@ func TestStatisticsOfForeignWriters(t *testing.T) {
 		{"n", `"2024-01-02T12:00:00.000Z"`, [2][]byte{micros(noon), micros(noon + 1000)}},
 		{"n", `"2024-01-02T12:00:00.000+01:00"`, none},
 		{"n", `"+294247-01-10T04:00:54.775807"`, both(micros(math.MaxInt64))},
+		{"t", `"1970-01-01T00:00:00.000Z"`, [2][]byte{micros(-1000), micros(1000)}},
+		{"n", `"1969-12-31T23:59:59"`, [2][]byte{micros(-1001000), micros(-999000)}},
 		{"dt", `"-0001-01-01"`, both(ordered.Append(nil, oneColumn(arrow.FixedWidthTypes.Date32, arrow.Date32(-719893)).Column(0), 0))},
 		{"dt", `"2024-02-30"`, none},
 		{"dec", `1.239`, [2][]byte{

@@ -58,21 +58,29 @@ type parsedStats struct {
 
 func parseStats(stats string) *parsedStats {
 	p := &parsedStats{rows: -1}
-	var o struct {
-		NumRecords  jsontext.Value `json:"numRecords"`
-		TightBounds *bool          `json:"tightBounds"`
-		MinValues   jsontext.Value `json:"minValues"`
-		MaxValues   jsontext.Value `json:"maxValues"`
-		NullCount   jsontext.Value `json:"nullCount"`
-	}
-	if strings.TrimSpace(stats) == "" || json.Unmarshal([]byte(stats), &o) != nil {
+	v := jsontext.Value(strings.TrimSpace(stats))
+	// Checked once as a whole, duplicate names and UTF-8 included, so that the
+	// scans below need not look back.
+	if len(v) == 0 || v.Kind() != '{' || !v.IsValid() {
 		return p
 	}
-	if n, ok := wholeNumber(o.NumRecords); ok && n >= 0 {
-		p.rows = n
-	}
-	p.wide = o.TightBounds != nil && !*o.TightBounds
-	p.min, p.max, p.nul = o.MinValues, o.MaxValues, o.NullCount
+	eachMember(v, func(name, val jsontext.Value) bool {
+		switch string(name) {
+		case `"numRecords"`:
+			if n, ok := wholeNumber(val); ok && n >= 0 {
+				p.rows = n
+			}
+		case `"tightBounds"`:
+			p.wide = val.Kind() != 't' && val.Kind() != 'n'
+		case `"minValues"`:
+			p.min = val
+		case `"maxValues"`:
+			p.max = val
+		case `"nullCount"`:
+			p.nul = val
+		}
+		return true
+	})
 	return p
 }
 
@@ -152,26 +160,28 @@ func findField(fields []arrow.Field, column string) (path []string, t arrow.Data
 // schema has them, or differ in case only and are then the only one.
 func lookup(v jsontext.Value, path []string) jsontext.Value {
 	for _, name := range path {
-		if v.Kind() != '{' {
-			return nil
-		}
-		var o map[string]jsontext.Value
-		if err := json.Unmarshal(v, &o); err != nil {
-			return nil
-		}
-		next, ok := o[name]
-		if !ok {
-			found := 0
-			for k, val := range o {
-				if schema.Fold(k) == schema.Fold(name) {
-					next, found = val, found+1
+		var exact, other jsontext.Value
+		others := 0
+		eachMember(v, func(quoted, val jsontext.Value) bool {
+			switch got := unquoteName(quoted); {
+			case string(got) == name:
+				exact = val
+				return false
+			case len(got) == len(name) || !isASCII(got):
+				if schema.Fold(string(got)) == schema.Fold(name) {
+					other, others = val, others+1
 				}
 			}
-			if found != 1 {
-				return nil
-			}
+			return true
+		})
+		switch {
+		case exact != nil:
+			v = exact
+		case others == 1:
+			v = other
+		default:
+			return nil
 		}
-		v = next
 	}
 	return v
 }
@@ -221,7 +231,7 @@ func textForm(v jsontext.Value, t arrow.DataType, upper, own bool) ([]byte, bool
 		if !isString {
 			return nil, false
 		}
-		return timestampForm(text, t, upper)
+		return timestampForm(text, t, upper, own)
 	}
 	return nil, false
 }
@@ -370,9 +380,10 @@ func maybeCut(s string) bool {
 }
 
 // timestampForm: statistics keep milliseconds, cut towards the past, so a max may
-// be almost a millisecond too low (field-problems D3). Without a zone the instant
+// be almost a millisecond too low (field-problems D3); before 1970 some writers cut
+// towards 1970, so a min there may be as much too high. Without a zone the instant
 // of a timestamp is not known.
-func timestampForm(text string, t *arrow.TimestampType, upper bool) ([]byte, bool) {
+func timestampForm(text string, t *arrow.TimestampType, upper, own bool) ([]byte, bool) {
 	at, err := schema.ParseTimestamp(text)
 	if err != nil {
 		return nil, false
@@ -382,8 +393,15 @@ func timestampForm(text string, t *arrow.TimestampType, upper bool) ([]byte, boo
 		return nil, false
 	}
 	us := at.Micros
-	if upper {
-		us += min(1000, math.MaxInt64-us)
+	switch {
+	case upper && us > math.MaxInt64-1000:
+		us = math.MaxInt64
+	case upper:
+		us += 1000
+	case !own && us < math.MinInt64+1000:
+		us = math.MinInt64
+	case !own && us <= 0:
+		us -= 1000
 	}
 	return form(array.NewTimestampBuilder(memory.DefaultAllocator, t), arrow.Timestamp(us))
 }
