@@ -130,13 +130,6 @@ func (c *converter) structs(from arrow.DataType, to *arrow.StructType, cv *conve
 			if err != nil {
 				return nil, err
 			}
-			if !to.Field(k).Nullable && kid.NullN() > 0 {
-				for i := range s.Len() {
-					if s.IsValid(i) && kid.IsNull(i) {
-						return nil, &convertError{i, conv.column, "null", "it is declared not null"}
-					}
-				}
-			}
 			kids[k] = kid.Data()
 		}
 		return array.MakeFromData(array.NewData(to, s.Len(), []*memory.Buffer{validity(a)}, kids, s.NullN(), 0)), nil
@@ -168,11 +161,6 @@ func (c *converter) lists(from arrow.DataType, to *arrow.ListType, cv *conversio
 		if err != nil {
 			return nil, upTo(err, offsets)
 		}
-		if !to.ElemField().Nullable && kid.NullN() > 0 {
-			if err := firstNull(kid, element.column, offsets); err != nil {
-				return nil, err
-			}
-		}
 		return array.MakeFromData(array.NewData(to, a.Len(), []*memory.Buffer{validity(a), int32Buffer(offsets)}, []arrow.ArrayData{kid.Data()}, a.NullN(), 0)), nil
 	}, nil
 }
@@ -200,17 +188,9 @@ func (c *converter) maps(from arrow.DataType, to *arrow.MapType, cv *conversion)
 		if err != nil {
 			return nil, upTo(err, offsets)
 		}
-		if err := firstNull(keys, key.column, offsets); err != nil {
-			return nil, err
-		}
 		values, err := value.convert(s.Field(1))
 		if err != nil {
 			return nil, upTo(err, offsets)
-		}
-		if !to.ItemField().Nullable {
-			if err := firstNull(values, value.column, offsets); err != nil {
-				return nil, err
-			}
 		}
 		kids := array.NewData(to.Elem(), s.Len(), []*memory.Buffer{nil}, []arrow.ArrayData{keys.Data(), values.Data()}, 0, 0)
 		return array.MakeFromData(array.NewData(to, a.Len(), []*memory.Buffer{validity(a), int32Buffer(offsets)}, []arrow.ArrayData{kids}, a.NullN(), 0)), nil
@@ -256,16 +236,4 @@ func ownerOf(offsets []int32, element int) int {
 		i++
 	}
 	return i
-}
-
-func firstNull(a arrow.Array, column string, offsets []int32) error {
-	if a.NullN() == 0 {
-		return nil
-	}
-	for i := range a.Len() {
-		if a.IsNull(i) {
-			return &convertError{ownerOf(offsets, i), column, "null", "it is declared not null"}
-		}
-	}
-	return nil
 }

@@ -137,6 +137,8 @@ func TestParquetConversions(t *testing.T) {
 		{"struct field that is unknown", st(x(longT)), st(arrow.Field{Name: "y", Type: longT, Nullable: true}), `[{"x":1}]`, `f.parquet: column C: unknown field C.x`},
 		{"struct field that is missing", st(x(longT)), st(x(longT), arrow.Field{Name: "y", Type: longT}), `[{"x":1}]`, `f.parquet: column C: field C.y is declared not null and is missing`},
 		{"struct field null", st(x(longT)), st(arrow.Field{Name: "x", Type: longT}), `[{"x":1},null,{"x":null}]`, `f.parquet:3: column C.x: null: it is declared not null`},
+		{"required structs below a null one", st(arrow.Field{Name: "x", Type: st(arrow.Field{Name: "y", Type: longT})}), st(arrow.Field{Name: "x", Type: st(arrow.Field{Name: "y", Type: longT})}), `[null,{"x":{"y":1}},null]`, `null {"x":{"y":1}} null`},
+		{"null below structs", st(arrow.Field{Name: "x", Type: st(x(longT)), Nullable: true}), st(arrow.Field{Name: "x", Type: st(arrow.Field{Name: "x", Type: longT})}), `[null,{"x":{"x":1}},{"x":{"x":null}}]`, `f.parquet:3: column C.x.x: null: it is declared not null`},
 		{"map", arrow.MapOf(stringT, arrow.PrimitiveTypes.Int32), arrow.MapOf(stringT, longT), `[[{"key":"a","value":1},{"key":"b","value":null}],null,[]]`, `{"$map":[["a",1],["b",null]]} null {"$map":[]}`},
 		{"map key twice", arrow.MapOf(stringT, longT), arrow.MapOf(stringT, longT), `[[],[{"key":"a","value":1},{"key":"a","value":2}]]`, `f.parquet:2: column C: a: the key stands twice in one map`},
 		{"nanoseconds in a list", list(nsUTC, true), list(utcT, true), `[[],["2024-01-01T00:00:00Z"],["2024-01-01T00:00:00Z","2024-01-01T00:00:00.000000001Z"]]`, `f.parquet:3: column C.element: 1704067200000000001 ns: it has digits below the microsecond`},

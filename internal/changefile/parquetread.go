@@ -144,6 +144,9 @@ func (p *parquetPlan) add(fields map[int]arrow.Array, n int) error {
 		cols[k] = arr
 	}
 	out := array.NewRecordBatch(p.sch, cols, int64(n))
+	if i, column := nestedNull(out); i >= 0 {
+		return &InputError{File: p.file.Name, Line: p.file.Rows + int64(i) + 1, Column: column, Value: "null", Msg: "it is declared not null"}
+	}
 	if i, column, key := duplicateMapKey(out); i >= 0 {
 		return &InputError{File: p.file.Name, Line: p.file.Rows + int64(i) + 1, Column: column, Value: key, Msg: "the key stands twice in one map"}
 	}
