@@ -1,0 +1,6 @@
+//go:build !race
+
+package pipeline_test
+
+// raceEnabled says that the tests run under the race detector, which is slow.
+const raceEnabled = false
