@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/deltafold/deltafold/checkpoints"
@@ -34,6 +36,9 @@ func (a *app) auditCommand() *cobra.Command {
 			} else {
 				a.printAudit(rep)
 			}
+			if err == nil && job.Full && job.To == nil && len(rep.Findings) == 0 {
+				err = a.newBaseline(cmd.Context(), job.Table)
+			}
 			if err == nil && len(rep.Findings) > 0 {
 				err = &errFindings{n: len(rep.Findings)}
 			}
@@ -45,6 +50,15 @@ func (a *app) auditCommand() *cobra.Command {
 	f.StringVar(&job.Changes, "changes", "", "`folder` of the change files: versions are checked against a fold of them")
 	f.BoolVar(&job.Full, "full", false, "recompute everything, and start a new baseline")
 	return c
+}
+
+// newBaseline starts the table's digest anew where the last one is unknown.
+func (a *app) newBaseline(ctx context.Context, table string) error {
+	v, err := pipeline.NewBaseline(ctx, a.env(), table)
+	if err == nil && v != nil && !a.json {
+		a.printf("the table's digest was unknown: version %d records a new one\n", *v)
+	}
+	return err
 }
 
 // printAudit prints a line a version, what a reader should know, and findings.
