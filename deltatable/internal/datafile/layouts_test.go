@@ -205,6 +205,12 @@ func TestListsAndMapsAreFoundByStructure(t *testing.T) {
 			listOf(arrow.StructOf(field("x", arrow.BinaryTypes.String))),
 			[]any{[]any{x("a"), x(nil)}, []any{x("b")}, nil, []any{}, []any{x("c")}},
 		},
+		"two levels of structs, odd name": {
+			group("c", optional, group("bag", repeated, str("x", optional))),
+			[]rawColumn{{abc, []int16{3, 2, 3, 0, 1, 3}, []int16{0, 1, 0, 0, 0, 0}}},
+			listOf(arrow.StructOf(field("x", arrow.BinaryTypes.String))),
+			[]any{[]any{x("a"), x(nil)}, []any{x("b")}, nil, []any{}, []any{x("c")}},
+		},
 		"two levels of structs with two members": {
 			group("c", optional, group("el", repeated, str("x", optional), str("y", optional))),
 			[]rawColumn{{abc, []int16{3, 3, 0, 1, 3}, []int16{0, 1, 0, 0, 0}}, {[]parquet.ByteArray{}, []int16{2, 2, 0, 1, 2}, []int16{0, 1, 0, 0, 0}}},
@@ -314,6 +320,20 @@ func TestStoredTypesThatDoNotFitAreRefused(t *testing.T) {
 		b := f.Bounds(0, c.column)
 		if b.Min != nil || b.Max != nil {
 			t.Errorf("%s as %s has bounds", c.column, c.typ)
+		}
+	}
+}
+
+// A list of numbers is not a list of structs all of whose members are missing.
+func TestAListOfAtomsIsNoListOfStructs(t *testing.T) {
+	node := group("c", optional, group("list", repeated, pq.NewInt32Node("element", optional, -1)))
+	data := rawFile(t, pq.FieldList{node}, rawColumn{[]int32{1}, []int16{3}, []int16{0}})
+	typ := arrow.ListOfField(field("element", arrow.StructOf(field("x", arrow.PrimitiveTypes.Int32))))
+	f := openFile(t, data, arrow.NewSchema([]arrow.Field{field("c", typ)}, nil))
+	for _, err := range f.Read(context.Background(), ReadOptions{}) {
+		var m *MismatchError
+		if !errors.As(err, &m) || m.Column != "c.element" {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -235,27 +235,22 @@ func (r *resolver) list(p *plan, g *pq.GroupNode, t *arrow.ListType, rep int16) 
 	p.adopt(mid, r)
 }
 
-// isElement says whether a repeated group of one member is the element itself.
+// isElement says whether a repeated group of one member is the element itself
+// rather than what is around it.
 func isElement(mid, list *pq.GroupNode, elem arrow.DataType) bool {
 	st, ok := elem.(*arrow.StructType)
 	if !ok {
 		return false
 	}
-	_, group := mid.Field(0).(*pq.GroupNode)
-	if !group { // a struct cannot be stored as its only member
-		return true
-	}
-	if mid.Name() != "array" && mid.Name() != list.Name()+"_tuple" {
-		return false
-	}
-	// The name stands for three-level lists as well: then the struct has no member
-	// of that name.
+	member := false // the struct has a member of that name
 	for _, f := range st.Fields() {
-		if schema.Fold(f.Name) == schema.Fold(mid.Field(0).Name()) {
-			return true
-		}
+		member = member || schema.Fold(f.Name) == schema.Fold(mid.Field(0).Name())
 	}
-	return false
+	_, group := mid.Field(0).(*pq.GroupNode)
+	if mid.Name() == "array" || mid.Name() == list.Name()+"_tuple" {
+		return member || !group
+	}
+	return member && !group // other names of lists of two levels
 }
 
 // required plans a repeated node as the element that it is in lists of two levels.
