@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -245,12 +244,27 @@ func CheckFlags(f *RoleFlags, r *change.Roles) error {
 		}
 	}
 	if f.MinVersion != nil && (r.MinVersion == nil || *f.MinVersion != *r.MinVersion) {
-		return differs("--min-version", *f.MinVersion, reflect.Indirect(reflect.ValueOf(r.MinVersion)))
+		return differs("--min-version", *f.MinVersion, textOf(r.MinVersion))
 	}
 	if len(f.Payload) > 0 && !sameSet(f.Payload, r.Payload) {
 		return differs("--payload", f.Payload, r.Payload)
 	}
+	if len(f.Required) > 0 && !sameSet(f.Required, r.Required) {
+		return differs("--require", f.Required, r.Required)
+	}
+	for _, c := range f.NoCheck {
+		if !slices.Contains(change.Checks(), change.Check(c)) {
+			return usage("--no-check %s: only change_id, min_version, empty_upsert and delete_payload can be switched off", c)
+		}
+	}
 	return nil
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return "none"
+	}
+	return *s
 }
 
 func sameSet(a, b []string) bool {
