@@ -19,6 +19,7 @@ type settings struct {
 	table        *deltatable.Table
 	read         *deltatable.Snapshot // nil: the table is to be made
 	create       *NewTable
+	metadata     *deltatable.Metadata // of the table after the commit, where it changes
 	identifier   *deltatable.Txn
 	runID        string
 	tags         map[string]string
@@ -236,6 +237,9 @@ func (e *engine) fill(st *state, c *deltatable.Commit) {
 	}
 	if st.snap == nil {
 		c.Protocol, c.Metadata = e.create.Protocol, e.create.Metadata
+	}
+	if e.metadata != nil {
+		c.Metadata = e.metadata
 	}
 	if id := e.identifier; id != nil {
 		at := e.now().UnixMilli()

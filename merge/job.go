@@ -130,7 +130,8 @@ type Stats struct {
 	FilesLive, FilesProbed      int
 	RowGroupsRead, RowsProbed   int64
 	FilesAdded, FilesRemoved    int
-	Inserted, Updated, Copied   int64
+	Inserted, Updated, Deleted  int64
+	Copied                      int64
 	BytesAdded, BytesRemoved    int64
 	OutputsKept, OutputsRebuilt int
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -127,11 +128,24 @@ func (w *outputWriter) each(ctx context.Context, s *source, f func(b deltatable.
 			}
 			w.changed, w.gone = w.changed+r.changed, w.gone+r.gone
 		}
+		b.Rec = w.e.widen(b.Rec)
 		if err := f(b, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// widen gives stored rows the columns that the commit adds to the table, NULL.
+func (e *engine) widen(rec arrow.RecordBatch) arrow.RecordBatch {
+	if int(rec.NumCols()) == e.schema.NumFields() {
+		return rec
+	}
+	cols := slices.Clone(rec.Columns())
+	for _, f := range e.schema.Fields()[len(cols):] {
+		cols = append(cols, array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, int(rec.NumRows())))
+	}
+	return array.NewRecordBatch(e.schema, cols, rec.NumRows())
 }
 
 // streamed copies the sources batch by batch, with the new rows in the places
