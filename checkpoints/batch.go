@@ -224,7 +224,7 @@ func (rd *rowReader) row(i int) (input, error) {
 			return input{invalid: change.InvalidKey(r.roles.Keys[k])}, nil
 		}
 	}
-	in := input{key: string(appendAll(nil, rd.keys, i)), text: keyText(rd.keys, i)}
+	in := input{key: string(appendAll(nil, rd.keys, i))}
 	for _, arr := range rd.versions {
 		v, err := versionValue(arr, i)
 		if err != nil {

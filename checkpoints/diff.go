@@ -133,19 +133,19 @@ func (d *diff) pass(ctx context.Context, pt part) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &pass{
-		d: d, part: pt, ctx: ctx, cells: map[string]*cell{},
+		d: d, part: pt, cells: map[string]*cell{},
 		// NB: the log's row counts may be false; the budget bounds what they ask for.
 		seen:  make(map[string]struct{}, min(d.onlyNew(), d.budget/seenOverhead)>>pt.bits),
 		fresh: newKeySet(d.cur, d.shape.roles.Keys), result: d.result,
 	}
 	p.result.passes++
-	if err := p.match(); err != nil {
+	if err := p.match(ctx); err != nil {
 		return err
 	}
-	if err := p.leftOver(); err != nil {
+	if err := p.leftOver(ctx); err != nil {
 		return err
 	}
-	if err := p.probe(); err != nil {
+	if err := p.probe(ctx); err != nil {
 		return err
 	}
 	d.result = p.result

@@ -19,7 +19,6 @@ type stored struct {
 type input struct {
 	invalid change.Outcome
 	key     string // form of the key columns
-	text    string // the key as people read it
 	version []any
 	op      change.Op
 	payload string
@@ -62,9 +61,6 @@ func (f *fold) repeats(u input, s stored) bool {
 type folded struct {
 	after    map[string]stored
 	outcomes []change.Outcome // of each input
-	// contradictions are the inputs that share key and version with another of other
-	// content, at any version: policy reject refuses their batch (merge-semantics 3.2).
-	contradictions []int
 }
 
 // foldBatch applies the batch to before, the rows stored for its keys. before is not
@@ -93,7 +89,6 @@ func foldBatch(before map[string]stored, batch []input, noPayload string) folded
 		s, had := before[u.key]
 		out.outcomes[i] = outcomeOf(u, newest[u.key], f.rows[u.key], s, had)
 	}
-	out.contradictions = contradictions(batch)
 	return out
 }
 
@@ -114,7 +109,7 @@ func outcomeOf(u input, newest []any, after, before stored, had bool) change.Out
 }
 
 // contradictions lists the inputs whose key and version another input has with other
-// content.
+// content, at any version: policy reject refuses their batch (merge-semantics 3.2).
 func contradictions(batch []input) []int {
 	type content struct {
 		op      change.Op

@@ -164,42 +164,59 @@ func contents(recs []arrow.RecordBatch, columns []string) []string {
 // compare puts the outcomes in the table against those that the fold expects of the batch.
 // Rows are matched by content, since a batch is a multiset (merge-semantics 1); rows of one
 // content have one outcome.
-func (o *outcomeRows) compare(r *recorder, batch []arrow.RecordBatch, inputs []input, expected []change.Outcome) {
-	if len(o.recs) == 0 || len(batch) == 0 {
-		if len(o.outcomes) != len(expected) {
-			r.find(CheckOutcomes, nil, "the batch has %d rows, the outcomes table %d", len(expected), len(o.outcomes))
-		}
-		return
+func (o *outcomeRows) compare(r *recorder, c *correctness, keys []string) {
+	var culprits keyList
+	want := change.Counts{}
+	miss := func(i int) {
+		culprits.add(func() string { return c.text(i, keys) })
+		want[c.folded.outcomes[i]]++
 	}
+	wrong := 0
+	switch {
+	case c.fromOutcomes: // row against row
+		for i, expected := range c.folded.outcomes {
+			if o.outcomes[i] != expected {
+				wrong++
+				miss(i)
+			}
+		}
+	case len(o.recs) == 0 || len(c.recs) == 0:
+		if wrong = len(o.outcomes); len(o.outcomes) != len(c.inputs) {
+			for i := range c.inputs {
+				miss(i)
+			}
+		} else {
+			wrong = 0
+		}
+	default:
+		wrong = o.match(c, miss)
+	}
+	if wrong > 0 || culprits.n > 0 {
+		slices.Sort(culprits.keys)
+		r.find(CheckOutcomes, culprits.keys, "%d rows of the outcomes table are not what the fold expects; it expects, and misses, %s", wrong, want.JSON())
+	}
+}
+
+// match finds for each expected row of the batch its row in the table; it counts the rows
+// of the table that are left and calls miss for those of the batch.
+func (o *outcomeRows) match(c *correctness, miss func(i int)) (wrong int) {
 	type one struct {
 		content string
 		outcome change.Outcome
 	}
-	left, texts := map[one]int{}, map[one]string{}
-	columns := inputColumns(o.recs[0], batch[0])
-	for i, c := range contents(batch, columns) {
-		left[one{c, expected[i]}]++
-		texts[one{c, expected[i]}] = inputs[i].text
+	have := map[one]int{}
+	columns := inputColumns(o.recs[0], c.recs[0])
+	for i, content := range contents(o.recs, columns) {
+		have[one{content, o.outcomes[i]}]++
 	}
-	wrong := 0
-	for i, c := range contents(o.recs, columns) {
-		if at := (one{c, o.outcomes[i]}); left[at] > 1 {
-			left[at]--
-		} else if left[at] == 1 {
-			delete(left, at)
+	wrong = len(o.outcomes)
+	for i, content := range contents(c.recs, columns) {
+		if at := (one{content, c.folded.outcomes[i]}); have[at] > 0 {
+			have[at]--
+			wrong--
 		} else {
-			wrong++
+			miss(i)
 		}
 	}
-	if wrong == 0 && len(left) == 0 {
-		return
-	}
-	var keys keyList
-	want := change.Counts{}
-	for at, n := range left {
-		keys.addText(texts[at])
-		want[at.outcome] += int64(n)
-	}
-	slices.Sort(keys.keys)
-	r.find(CheckOutcomes, keys.keys, "%d rows of the outcomes table are not what the fold expects; it expects, and misses, %s", wrong, want.JSON())
+	return wrong
 }

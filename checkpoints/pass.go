@@ -31,7 +31,6 @@ type cell struct {
 type pass struct {
 	d      *diff
 	part   part
-	ctx    context.Context // of the pass, which ends with its call
 	cells  map[string]*cell
 	seen   map[string]struct{} // instead of cells, where nothing was removed
 	held   int64
@@ -41,9 +40,9 @@ type pass struct {
 }
 
 // match runs both streams against each other.
-func (p *pass) match() error {
-	olds := p.open(p.d.prev, p.d.live.removed, &p.result.removed)
-	news := p.open(p.d.cur, p.d.live.added, &p.result.added)
+func (p *pass) match(ctx context.Context) error {
+	olds := p.open(ctx, p.d.prev, p.d.live.removed, &p.result.removed)
+	news := p.open(ctx, p.d.cur, p.d.live.added, &p.result.added)
 	for {
 		ob, o := olds.row()
 		nb, n := news.row()
@@ -215,12 +214,12 @@ func (p *pass) checkForm(n rowAt) {
 // leftOver judges the rows that met no counterpart. A key may be left over because another
 // row of it took the counterpart: whether it is new, gone, or there twice, the files added
 // say, which are read again for these keys.
-func (p *pass) leftOver() error {
+func (p *pass) leftOver(ctx context.Context) error {
 	if len(p.d.live.removed) == 0 || len(p.cells) == 0 {
 		return nil
 	}
 	var found []*cell // in the order of the files
-	err := p.search(p.d.cur, p.d.live.added, func(c *cell, cols []arrow.Array, i int) {
+	err := p.search(ctx, p.d.cur, p.d.live.added, func(c *cell, cols []arrow.Array, i int) {
 		if c.count++; c.count > 1 {
 			return
 		}
@@ -251,7 +250,7 @@ func (p *pass) leftOver() error {
 	if !gone {
 		return nil
 	}
-	return p.search(p.d.prev, p.d.live.removed, func(c *cell, cols []arrow.Array, i int) {
+	return p.search(ctx, p.d.prev, p.d.live.removed, func(c *cell, cols []arrow.Array, i int) {
 		if c.count == 0 {
 			c.count++
 			p.result.gone.add(func() string { return keyText(cols, i) })
@@ -260,10 +259,12 @@ func (p *pass) leftOver() error {
 }
 
 // search calls fn for the rows of files whose key is held.
-func (p *pass) search(s *deltatable.Snapshot, files []*deltatable.Add, fn func(c *cell, cols []arrow.Array, i int)) error {
+func (p *pass) search(
+	ctx context.Context, s *deltatable.Snapshot, files []*deltatable.Add, fn func(c *cell, cols []arrow.Array, i int),
+) error {
 	var buf []byte
 	for _, a := range files {
-		err := reading{snapshot: s, file: a, columns: p.d.shape.roles.Keys}.rows(p.ctx, func(cols []arrow.Array, n int) error {
+		err := reading{snapshot: s, file: a, columns: p.d.shape.roles.Keys}.rows(ctx, func(cols []arrow.Array, n int) error {
 			k := orderedRow(cols)
 			for i := range n {
 				buf = k.Append(buf[:0], i)
@@ -281,9 +282,9 @@ func (p *pass) search(s *deltatable.Snapshot, files []*deltatable.Add, fn func(c
 }
 
 // probe looks for the pass's new keys in the other live files (law 6).
-func (p *pass) probe() error {
+func (p *pass) probe(ctx context.Context) error {
 	p.fresh.ready()
-	return p.fresh.scan(p.ctx, p.d.cur, p.d.live.kept, p.d.shape.roles.Keys, func(_ string, cols []arrow.Array, i int) error {
+	return p.fresh.scan(ctx, p.d.cur, p.d.live.kept, p.d.shape.roles.Keys, func(_ string, cols []arrow.Array, i int) error {
 		p.result.elsewhere.add(func() string { return keyText(cols, i) })
 		return nil
 	})

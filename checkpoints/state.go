@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/merge/change"
@@ -14,13 +15,32 @@ import (
 
 // correctness is the fold of one version's batch, and what it says of the version.
 type correctness struct {
-	recs    []arrow.RecordBatch
-	inputs  []input
-	folded  folded
-	present map[string]bool // the columns that the input has
-	source  string          // where the rows of the batch come from
-	writes  map[string]bool
-	fresh   int64 // keys that the batch brings into being
+	recs         []arrow.RecordBatch
+	inputs       []input
+	folded       folded
+	present      map[string]bool // the columns that the input has
+	fromOutcomes bool            // the rows are those of the outcomes table
+	source       string          // where the rows of the batch come from
+	writes       map[string]bool
+	fresh        int64 // keys that the batch brings into being
+}
+
+// text is the key of input n as people read it.
+func (c *correctness) text(n int, keys []string) string {
+	for _, rec := range c.recs {
+		if n >= int(rec.NumRows()) {
+			n -= int(rec.NumRows())
+			continue
+		}
+		cols := make([]arrow.Array, len(keys))
+		for i, k := range keys {
+			if cols[i] = column(rec, k); cols[i] == nil {
+				cols[i] = array.NewNull(int(rec.NumRows()))
+			}
+		}
+		return keyText(cols, n)
+	}
+	panic("bug: no such row in the batch")
 }
 
 // stateReader reads the stored rows of a batch's keys.
@@ -62,19 +82,23 @@ func (f *found) clone() *found { return &found{maps.Clone(f.rows), maps.Clone(f.
 
 // read adds the stored rows of the keys in files.
 func (sr *stateReader) read(ctx context.Context, s *deltatable.Snapshot, files []*deltatable.Add, into *found) error {
+	var b *block
+	var of arrow.Array // the first column of the batch that b is made of
 	return sr.keys.scan(ctx, s, files, sr.names, func(key string, cols []arrow.Array, i int) error {
-		b := sr.shape.block(cols)
-		st := stored{status: b.statusOf(i), payload: string(appendAll(nil, b.payload, i))}
-		for _, arr := range b.versions {
-			v, err := versionValue(arr, i)
-			if err != nil {
-				return err
-			}
-			st.version = append(st.version, v)
+		if of != cols[0] {
+			b, of = sr.shape.block(cols), cols[0]
 		}
 		if _, ok := into.rows[key]; ok {
 			into.twice[key] = true
 			return nil
+		}
+		st := stored{status: b.statusOf(i), payload: string(appendAll(nil, b.payload, i)), version: make([]any, len(b.versions))}
+		for k, arr := range b.versions {
+			v, err := versionValue(arr, i)
+			if err != nil {
+				return err
+			}
+			st.version[k] = v
 		}
 		into.rows[key] = st
 		return nil
@@ -108,28 +132,23 @@ func (c *correctness) correct(ctx context.Context, r *recorder, prev, cur *delta
 		}
 	}
 	c.folded = foldBatch(before.rows, c.inputs, noPayload(len(rl.roles.Payload)))
-	c.writes = map[string]bool{}
-	var bad mismatch
-	texts := map[string]string{}
-	for _, u := range c.inputs {
-		if u.invalid == "" {
-			texts[u.key] = u.text
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.folded.after)) {
-		want := c.folded.after[key]
+	c.writes = make(map[string]bool, len(c.folded.after))
+	bad := map[string]problem{}
+	for key, want := range c.folded.after {
 		was, had := before.rows[key]
 		if !had && !before.twice[key] {
 			c.fresh++
 		}
 		c.writes[key] = !had || !sameStored(was, want)
-		got, ok := after.rows[key]
 		if before.twice[key] || after.twice[key] {
 			continue // a finding of law 6, here or earlier
 		}
-		bad.compare(texts[key], want, got, ok)
+		got, ok := after.rows[key]
+		if p := differs(want, got, ok); p != none {
+			bad[key] = p
+		}
 	}
-	bad.report(r)
+	c.reportState(r, bad, rl.roles.Keys)
 	c.checkPolicy(r, rl)
 	return nil
 }
@@ -142,59 +161,73 @@ func sameStored(a, b stored) bool {
 	return a.status == b.status && a.payload == b.payload && compareVersions(a.version, b.version) == 0
 }
 
-// mismatch collects keys whose stored row is not the expected one.
-type mismatch struct {
-	missing, version, status, payload keyList
-}
+// problem is what is wrong with a stored row.
+type problem int
 
-func (m *mismatch) compare(text string, want, got stored, ok bool) {
+const (
+	none problem = iota
+	missing
+	otherVersion
+	otherStatus
+	otherPayload
+)
+
+func differs(want, got stored, ok bool) problem {
 	switch {
 	case !ok:
-		m.missing.addText(text)
+		return missing
 	case !sound(got):
-		m.status.addText(text)
+		return otherStatus
 	case compareVersions(want.version, got.version) != 0:
-		m.version.addText(text)
+		return otherVersion
 	case want.status != got.status:
-		m.status.addText(text)
+		return otherStatus
 	case want.payload != got.payload:
-		m.payload.addText(text)
+		return otherPayload
 	}
+	return none
 }
 
-func (m *mismatch) report(r *recorder) {
-	for _, l := range []struct {
-		keys *keyList
-		what string
-	}{
-		{&m.missing, "keys of the batch have no stored row"},
-		{&m.version, "keys of the batch are stored at another version than the fold expects"},
-		{&m.status, "keys of the batch are stored with another status than the fold expects"},
-		{&m.payload, "keys of the batch are stored with another payload than the fold expects"},
-	} {
-		r.findKeys(CheckState, l.keys, l.what)
+// reportState names the keys in the order of the batch.
+func (c *correctness) reportState(r *recorder, bad map[string]problem, keys []string) {
+	if len(bad) == 0 {
+		return
 	}
+	var lists [otherPayload + 1]keyList
+	for i, u := range c.inputs {
+		if p, ok := bad[u.key]; ok && u.invalid == "" {
+			lists[p].add(func() string { return c.text(i, keys) })
+			delete(bad, u.key)
+		}
+	}
+	r.findKeys(CheckState, &lists[missing], "keys of the batch have no stored row")
+	r.findKeys(CheckState, &lists[otherVersion], "keys of the batch are stored at another version than the fold expects")
+	r.findKeys(CheckState, &lists[otherStatus], "keys of the batch are stored with another status than the fold expects")
+	r.findKeys(CheckState, &lists[otherPayload], "keys of the batch are stored with another payload than the fold expects")
 }
 
 // checkPolicy finds batches that should have been refused (merge-semantics 2 and 3.2).
 func (c *correctness) checkPolicy(r *recorder, rl *rules) {
+	reject := rl.policy == change.Reject
+	if !reject && !rl.failOn {
+		return
+	}
 	var invalid, conflicts, contra keyList
 	for i, u := range c.inputs {
+		text := func() string { return c.text(i, rl.roles.Keys) }
 		switch {
 		case u.invalid != "":
-			invalid.addText(u.text)
-		case c.folded.outcomes[i] == change.Conflicted:
-			conflicts.addText(u.text)
+			invalid.add(text)
+		case reject && c.folded.outcomes[i] == change.Conflicted:
+			conflicts.add(text)
 		}
 	}
-	for _, i := range c.folded.contradictions {
-		contra.addText(c.inputs[i].text)
+	if reject {
+		for _, i := range contradictions(c.inputs) {
+			contra.add(func() string { return c.text(i, rl.roles.Keys) })
+		}
 	}
-	if rl.policy == change.Reject {
-		r.findKeys(CheckState, &conflicts, "rows conflict, and policy reject refuses their batch")
-		r.findKeys(CheckState, &contra, "rows contradict each other, and policy reject refuses their batch")
-	}
-	if rl.policy == change.Reject || rl.failOn {
-		r.findKeys(CheckState, &invalid, fmt.Sprintf("rows are invalid, and the run (policy %s, fail on invalid %v) refuses their batch", rl.policy, rl.failOn))
-	}
+	r.findKeys(CheckState, &conflicts, "rows conflict, and policy reject refuses their batch")
+	r.findKeys(CheckState, &contra, "rows contradict each other, and policy reject refuses their batch")
+	r.findKeys(CheckState, &invalid, fmt.Sprintf("rows are invalid, and the run (policy %s, fail on invalid %v) refuses their batch", rl.policy, rl.failOn))
 }

@@ -1,6 +1,8 @@
 package checkpoints
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -29,20 +31,19 @@ type cursor struct {
 	at      int
 }
 
-// open starts a stream over files; the pass's context ends it. The sums of its rows are
-// added to sum.
-func (p *pass) open(s *deltatable.Snapshot, files []*deltatable.Add, sum *integrity.Sum) *cursor {
+// open starts a stream over files, which ctx ends. The sums of its rows are added to sum.
+func (p *pass) open(ctx context.Context, s *deltatable.Snapshot, files []*deltatable.Add, sum *integrity.Sum) *cursor {
 	c := &cursor{batches: make(chan *encoded, 2), sum: sum}
 	go func() {
 		defer close(c.batches)
 		for _, a := range files {
 			r := reading{snapshot: s, file: a, columns: p.d.shape.columns(true)}
-			c.err = r.rows(p.ctx, func(cols []arrow.Array, n int) error {
+			c.err = r.rows(ctx, func(cols []arrow.Array, n int) error {
 				select {
 				case c.batches <- p.encode(cols, n):
 					return nil
-				case <-p.ctx.Done():
-					return p.ctx.Err()
+				case <-ctx.Done():
+					return ctx.Err()
 				}
 			})
 			if c.err != nil {

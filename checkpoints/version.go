@@ -229,7 +229,7 @@ func (s *step) checkOutcomes(ctx context.Context) error {
 	s.correct = c
 	s.done(CheckState, "%d rows folded, %s", len(c.inputs), c.source)
 	if rows != nil {
-		rows.compare(s.recorder, c.recs, c.inputs, c.folded.outcomes)
+		rows.compare(s.recorder, c, s.roles.Keys)
 		s.done(CheckOutcomes, "%d rows, %s", len(rows.outcomes), c.source)
 		return nil
 	}
@@ -301,7 +301,7 @@ func (s *step) batch(ctx context.Context, rows *outcomeRows) (*correctness, erro
 		s.check(CheckState, Skipped, "the batch is not at hand")
 		return nil, nil //nolint:nilnil // none
 	}
-	return &correctness{source: "from the rows in the outcomes table", recs: rows.recs, present: rows.present(s.roles)}, nil
+	return &correctness{source: "from the rows in the outcomes table", fromOutcomes: true, recs: rows.recs, present: rows.present(s.roles)}, nil
 }
 
 func (f *BatchFile) presence() map[string]bool {

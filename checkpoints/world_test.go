@@ -224,7 +224,7 @@ func (w *world) apply(changes ...change1) deltatable.Version {
 	rec := batchRecord(w.t, changes)
 	run, digest := uuid.NewString(), fmt.Sprintf("%x", xxh3.HashString(fmt.Sprint(changes)))
 	w.batches[digest] = &Batch{Files: []BatchFile{{Records: []arrow.RecordBatch{rec}}}}
-	next, f := w.fold(rec)
+	next, f, _ := w.fold(rec)
 	outcomes := f.outcomes
 	adds, removes, inserts := w.rewrite(next)
 	counts := change.Counts{}
@@ -248,7 +248,7 @@ func (w *world) apply(changes ...change1) deltatable.Version {
 }
 
 // fold is the model: the audit's own fold, which testdata/fold.txt pins down.
-func (w *world) fold(rec arrow.RecordBatch) (map[string]row1, folded) {
+func (w *world) fold(rec arrow.RecordBatch) (map[string]row1, folded, []input) {
 	w.t.Helper()
 	rl := &rules{roles: testRoles, policy: change.Quarantine, off: map[change.Check]bool{}, partitions: map[string]bool{}, minimum: int64(1)}
 	inputs, err := readInputs([]arrow.RecordBatch{rec}, nil, rl)
@@ -267,9 +267,9 @@ func (w *world) fold(rec arrow.RecordBatch) (map[string]row1, folded) {
 		}
 		before[form] = stored{[]any{r.version}, s, p}
 	}
-	for _, u := range inputs {
+	for i, u := range inputs {
 		if u.key != "" {
-			names[u.key] = u.text
+			names[u.key] = keyText([]arrow.Array{rec.Column(0)}, i)
 		}
 	}
 	f := foldBatch(before, inputs, noPayload(1))
@@ -282,7 +282,7 @@ func (w *world) fold(rec arrow.RecordBatch) (map[string]row1, folded) {
 		}
 		next[names[form]] = row1{s.version[0].(int64), s.status.String(), payload}
 	}
-	return next, f
+	return next, f, inputs
 }
 
 // rewrite makes next the state: files with changed keys are rewritten, new keys go into
