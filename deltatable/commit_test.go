@@ -203,6 +203,26 @@ func TestTryCommitFailingReadBack(t *testing.T) {
 	}
 }
 
+// The first put already meets our entry (a store's client that retried by
+// itself), the read-back fails, and then the store refuses: not known is not no.
+func TestTryCommitRefusalAfterUnreadEntryIsNoAnswer(t *testing.T) {
+	tab, sound, _, _ := faultyTable(t, func(c blobstoretest.Call) blobstoretest.Fault {
+		refused := c.Op == blobstoretest.OpCreate && c.N > 1
+		if refused || c.Op != blobstoretest.OpCreate && c.Key == entry1 {
+			return blobstoretest.Fault{Kind: blobstoretest.Fail}
+		}
+		return blobstoretest.Fault{}
+	})
+	read := snapshot(t, sound)
+	if _, err := sound.TryCommit(t.Context(), read, appendCommit("mine", "a.parquet")); err != nil {
+		t.Fatal(err)
+	}
+	landed, err := tab.TryCommit(t.Context(), read, appendCommit("mine", "a.parquet"))
+	if got := resultOf(landed, err); got != "undecided" {
+		t.Errorf("result %s (%v), want undecided", got, err)
+	}
+}
+
 func TestTryCommitCancelled(t *testing.T) {
 	t.Run("before the put nothing happens", func(t *testing.T) {
 		tab, sound, f, _ := faultyTable(t, nil)

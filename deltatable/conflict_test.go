@@ -306,17 +306,19 @@ func outcome(t *testing.T, landed *deltatable.Landed, err error) string {
 	return err.Error()
 }
 
-// A higher version of the same application below ours goes on (R5).
-func TestAnswerOlderVersionOfOurApplicationPasses(t *testing.T) {
+// An identifier at or above ours means applied, one below goes on (R5).
+func TestAnswerComparesVersionsOfOurApplication(t *testing.T) {
 	tab, s := matrixTable(t)
 	matrixWin(t, "txn same", tab, s)
 	winners, after, err := tab.Winners(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := deltatable.Classify(s, winners).Answer(after, &deltatable.Txn{AppID: "app", Version: 9})
-	if got != deltatable.Pass || err != nil {
-		t.Errorf("got %s, %v; want pass", got, err)
+	for own, want := range map[int64]deltatable.Answer{7: deltatable.AlreadyApplied, 8: deltatable.AlreadyApplied, 9: deltatable.Pass} {
+		got, err := deltatable.Classify(s, winners).Answer(after, &deltatable.Txn{AppID: "app", Version: own})
+		if got != want || err != nil {
+			t.Errorf("version %d against a recorded 8: %s, %v; want %s", own, got, err, want)
+		}
 	}
 }
 
@@ -324,9 +326,9 @@ func TestAnswerOlderVersionOfOurApplicationPasses(t *testing.T) {
 func TestClassifyComparesLiveSets(t *testing.T) {
 	tab, s := matrixTable(t)
 	at := s
-	step := func(adds, removes []string) {
+	step := func(rearrange bool, adds, removes []string) {
 		t.Helper()
-		c := &deltatable.Commit{Operation: "STEP"}
+		c := &deltatable.Commit{Operation: "STEP", Rearrange: rearrange}
 		for _, p := range adds {
 			c.Adds = append(c.Adds, matrixAdd(p, "1"))
 		}
@@ -338,8 +340,9 @@ func TestClassifyComparesLiveSets(t *testing.T) {
 		}
 		at = snapshot(t, tab)
 	}
-	step([]string{"gone.parquet", "new.parquet"}, []string{"a.parquet", "b.parquet"})
-	step([]string{"a.parquet"}, []string{"gone.parquet"}) // a is restored, gone was never seen
+	step(false, []string{"gone.parquet", "new.parquet"}, []string{"a.parquet", "b.parquet"})
+	step(false, []string{"a.parquet"}, []string{"gone.parquet"})    // a is restored, gone was never seen
+	step(true, []string{"moved.parquet"}, []string{"new.parquet"}) // rows only move, and count all the same
 	winners, after, err := tab.Winners(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -358,7 +361,7 @@ func TestClassifyComparesLiveSets(t *testing.T) {
 	for _, a := range c.Readded {
 		got[2] = append(got[2], a.Path)
 	}
-	want := [3][]string{{"new.parquet"}, {"b.parquet"}, {"a.parquet"}}
+	want := [3][]string{{"moved.parquet"}, {"b.parquet"}, {"a.parquet"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("added, removed, readded: -want +got\n", d)
 	}

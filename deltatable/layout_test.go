@@ -76,6 +76,14 @@ func TestPartitionOfComparesTypedValues(t *testing.T) {
 	if key("2024-01-01T00:00:00.000000Z", "1.50") != key("2024-01-01 00:00:00", "1.5") {
 		t.Error("two spellings of one partition differ")
 	}
+	empty := ""
+	p, err := l.PartitionOf(&deltatable.Add{PartitionValues: map[string]*string{"ts": &empty}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[string]*string{"ts": nil, "d": nil}, p.Values); d != "" {
+		t.Error("values of the empty string and of none: -want +got\n", d)
+	}
 	if key("", "1.5") == key("2024-01-01 00:00:00", "1.5") || key("", "") == key("", "0") {
 		t.Error("NULL equals a value")
 	}

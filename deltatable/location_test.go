@@ -58,6 +58,11 @@ func TestAbsolutePaths(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("-want +got\n", d)
 	}
+	respelled := *s.Files()[slices.IndexFunc(s.Files(), func(a *deltatable.Add) bool { return strings.HasPrefix(a.Path, "file://") })]
+	respelled.Path = strings.TrimPrefix(respelled.Path, "file://")
+	if _, err := tab.TryCommit(t.Context(), s, &deltatable.Commit{Operation: "DELETE", Removes: []*deltatable.Add{&respelled}}); err == nil {
+		t.Error("a remove whose path is spelled otherwise was committed")
+	}
 	// Removed by the path as written, also where another form would do.
 	if _, err := tab.TryCommit(t.Context(), s, &deltatable.Commit{Operation: "DELETE", Removes: s.Files()}); err != nil {
 		t.Fatal(err)

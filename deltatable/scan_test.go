@@ -131,6 +131,37 @@ func TestScanOrderIsThatOfFiles(t *testing.T) {
 	}
 }
 
+// Positions count through the whole file, whatever is read of it.
+func TestReadTellsPositions(t *testing.T) {
+	tab := memTable(t)
+	s := create(t, tab, "id long, p string", []string{"p"}, nil)
+	var rows []string
+	for i := range 25 {
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"p":"x"}`, i))
+	}
+	s = appendRows(t, tab, "["+strings.Join(rows, ",")+"]")
+	f, err := s.OpenFile(t.Context(), s.Files()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, columns := range [][]string{nil, {"id"}, {"p"}, {}} {
+		next := int64(0)
+		for b, err := range f.Read(t.Context(), &deltatable.ReadOptions{Columns: columns, BatchRows: 10}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.First != next {
+				t.Errorf("columns %q: a batch begins at row %d, want %d", columns, b.First, next)
+			}
+			next += b.Rec.NumRows()
+		}
+		if next != 25 {
+			t.Errorf("columns %q: %d rows, want 25", columns, next)
+		}
+	}
+}
+
 // A file that a vacuum removed fails the scan before any row, whichever it is,
 // and the error says which version needs it.
 func TestScanMissingFile(t *testing.T) {

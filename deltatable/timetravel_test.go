@@ -193,6 +193,17 @@ func TestSnapshotAtTimeWithInCommitTimestamps(t *testing.T) {
 	if diff := cmp.Diff(want, s.Properties()); diff != "" {
 		t.Error("properties: -want +got\n", diff)
 	}
+	h, err := tab.History(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times []int64
+	for _, e := range h {
+		times = append(times, e.Timestamp.Sub(t0).Milliseconds())
+	}
+	if diff := cmp.Diff([]int64{301, 300, 200, 2, 1}, times); diff != "" {
+		t.Error("times of the history: -want +got\n", diff)
+	}
 	for at, want := range map[int]string{
 		0: "range v0 t0+1 to v4 t0+301", 1: "v0 t0+1", 2: "v1 t0+2", 199: "v1 t0+2", 200: "v2 t0+200", 299: "v2 t0+200", 300: "v3 t0+300", 301: "v4 t0+301", 1000: "v4 t0+301",
 	} {

@@ -116,6 +116,39 @@ func TestTransactionCreateMeetsTable(t *testing.T) {
 	}
 }
 
+// isBlindAppend is true exactly where no file is removed and nothing was read.
+func TestBlindAppendIsTruthful(t *testing.T) {
+	for name, c := range map[string]struct {
+		fill func(tx *deltatable.Transaction, a *deltatable.Add)
+		want bool
+	}{
+		"adds alone": {func(*deltatable.Transaction, *deltatable.Add) {}, true},
+		"read a file": {func(tx *deltatable.Transaction, a *deltatable.Add) {
+			tx.Read.Files = []deltatable.FileKey{a.Key()}
+		}, false},
+		"read the table": {func(tx *deltatable.Transaction, _ *deltatable.Add) { tx.Read.Whole = true }, false},
+		"read by a condition": {func(tx *deltatable.Transaction, _ *deltatable.Add) {
+			tx.Read.Matches = inPartition("1")
+		}, false},
+		"removes": {func(tx *deltatable.Transaction, a *deltatable.Add) { tx.Write.Removes = []*deltatable.Add{a} }, false},
+		"claims it wrongly": {func(tx *deltatable.Transaction, _ *deltatable.Add) {
+			tx.Write.BlindAppend, tx.Read.Whole = true, true
+		}, false},
+	} {
+		tab, s := matrixTable(t)
+		tx := tab.Begin(s)
+		tx.Write = deltatable.Commit{Operation: "WRITE", Adds: []*deltatable.Add{matrixAdd("own.parquet", "1")}}
+		c.fill(tx, live(t, s, "a.parquet"))
+		landed, err := tx.Commit(t.Context(), nil)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := *landed.Entry.Info.IsBlindAppend; got != c.want {
+			t.Errorf("%s: isBlindAppend %t", name, got)
+		}
+	}
+}
+
 // The isolation level is the table's, and what only moves rows is checked and
 // recorded as snapshot isolation.
 func TestIsolationIsRecorded(t *testing.T) {
