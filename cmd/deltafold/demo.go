@@ -37,7 +37,7 @@ func (a *app) demoCommand() *cobra.Command {
 			if dir, err = os.MkdirTemp("", "deltafold-demo-"); err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder left behind harms nobody
+			defer os.RemoveAll(dir) // a temporary folder left behind harms nobody
 		} else if err := os.Mkdir(dir, 0o755); err != nil {
 			return usagef("--keep needs the name of a new folder: %w", err)
 		}

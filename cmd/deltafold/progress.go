@@ -35,6 +35,7 @@ func (p *progress) show(w io.Writer, delay time.Duration) {
 	bar := progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSpinnerType(14),
+		progressbar.OptionSetSpinnerChangeInterval(0), // drawn here: the bar's own goroutine outlives it
 		progressbar.OptionSetElapsedTime(true),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(50*time.Millisecond),

@@ -154,7 +154,7 @@ func (a *app) errorf(format string, args ...any) { a.message(format, args...) }
 
 func (a *app) message(format string, args ...any) {
 	a.progress.stop()
-	a.out.Flush() //nolint:errcheck // run reports what cannot be written
+	_ = a.out.Flush() // run reports what cannot be written
 	fmt.Fprintf(a.stderr, "deltafold: "+format+"\n", args...)
 }
 

@@ -67,8 +67,8 @@ func (bd *binder) compare(op string, le, re Expr, at Position) (pred, error) {
 	}
 	n := &compareNode{outcomes: comparisons[op], nullSafe: op == "<=>", l: l, r: r}
 	if n.class = classOf(l.typ(), r.typ()); n.class == classNone {
-		return nil, &BindError{At: at, Text: text(&Infix{Op: op, L: le, R: re}),
-			Msg: fmt.Sprintf("%s and %s cannot be compared", typeName(l.typ()), typeName(r.typ()))}
+		msg := fmt.Sprintf("%s and %s cannot be compared", typeName(l.typ()), typeName(r.typ()))
+		return nil, &BindError{At: at, Text: text(&Infix{Op: op, L: le, R: re}), Msg: msg}
 	}
 	if _, ok := n.l.(*constant); ok { // the constant to the right
 		n.l, n.r = n.r, n.l
@@ -131,8 +131,8 @@ func (bd *binder) align(l, r node, le, re Expr) (node, node, error) {
 		z := &zoneNode{x: n, to: tsNTZ}
 		if to == 3 {
 			if z.to, z.zone = tsUTC, bd.zone; z.zone == nil {
-				return nil, &BindError{At: e.Pos(), Text: e.String(),
-					Msg: fmt.Sprintf("%s beside a timestamp needs a time zone, and none is given", typeName(n.typ()))}
+				msg := fmt.Sprintf("%s beside a timestamp needs a time zone, and none is given", typeName(n.typ()))
+				return nil, &BindError{At: e.Pos(), Text: e.String(), Msg: msg}
 			}
 		}
 		if c, ok := n.(*constant); ok {

@@ -31,8 +31,8 @@ func newPattern(s string, escape rune) (*pattern, string) {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
 		last := len(p.parts) - 1
-		switch {
-		case r == escape:
+		switch r {
+		case escape:
 			next, n := utf8.DecodeRuneInString(s[i:])
 			if n == 0 {
 				return nil, "the LIKE pattern ends with the escape character"
@@ -42,11 +42,11 @@ func newPattern(s string, escape rune) (*pattern, string) {
 			}
 			i += n
 			r = next
-		case r == '%':
+		case '%':
 			p.parts = append(p.parts, nil)
 			plain = false
 			continue
-		case r == '_':
+		case '_':
 			p.parts[last] = append(p.parts[last], patternRune{any: true})
 			plain = false
 			continue

@@ -238,10 +238,22 @@ func oracleFloat(x, y float64) int {
 
 func genColumn(t *rapid.T) operandGen {
 	cols := []operandGen{
-		{sql: "i8", kind: "num"}, {sql: "I16", kind: "num"}, {sql: "i32", kind: "num"}, {sql: "i64", kind: "num"},
-		{sql: "f32", kind: "num", dbl: true}, {sql: "f64", kind: "num", dbl: true}, {sql: "dec", kind: "num"}, {sql: "`Big Dec`", kind: "num"},
-		{sql: "`s.t`", kind: "str"}, {sql: "bin", kind: "bin"}, {sql: "b", kind: "bool"}, {sql: "d", kind: "date"},
-		{sql: "ts", kind: "ts"}, {sql: "ntz", kind: "ntz"}, {sql: "st.x", kind: "num"}, {sql: "St.S", kind: "str"},
+		{sql: "i8", kind: "num"},
+		{sql: "I16", kind: "num"},
+		{sql: "i32", kind: "num"},
+		{sql: "i64", kind: "num"},
+		{sql: "f32", kind: "num", dbl: true},
+		{sql: "f64", kind: "num", dbl: true},
+		{sql: "dec", kind: "num"},
+		{sql: "`Big Dec`", kind: "num"},
+		{sql: "`s.t`", kind: "str"},
+		{sql: "bin", kind: "bin"},
+		{sql: "b", kind: "bool"},
+		{sql: "d", kind: "date"},
+		{sql: "ts", kind: "ts"},
+		{sql: "ntz", kind: "ntz"},
+		{sql: "st.x", kind: "num"},
+		{sql: "St.S", kind: "str"},
 	}
 	o := rapid.SampledFrom(cols).Draw(t, "column")
 	key := map[string]string{"I16": "i16", "St.S": "st.s"}[o.sql]

@@ -201,6 +201,7 @@ func (p *parser) infixPrec() int {
 		case "DIV":
 			return precProduct
 		}
+	default:
 	}
 	return precNone
 }
@@ -254,25 +255,29 @@ func (p *parser) predicate(x Expr) (Expr, error) {
 		}
 		return &Between{At: at, X: x, Low: low, High: high, Not: not}, nil
 	default:
-		if op == "REGEXP" {
-			op = "RLIKE"
-		}
-		pattern, err := p.expr(precCompare)
-		if err != nil {
-			return nil, err
-		}
-		l := &Like{At: at, Op: op, X: x, Not: not, Pattern: pattern}
-		if op != "RLIKE" && p.word("ESCAPE") {
-			t := p.take()
-			if t.kind != tokString || utf8.RuneCountInString(t.text) != 1 {
-				return nil, failAt(t, "ESCAPE takes one character as a string")
-			}
-			if t.text != `\` {
-				l.Escape = t.text
-			}
-		}
-		return l, nil
+		return p.like(&Like{At: at, Op: op, X: x, Not: not})
 	}
+}
+
+// like parses what follows the word LIKE, ILIKE, RLIKE or REGEXP.
+func (p *parser) like(l *Like) (Expr, error) {
+	if l.Op == "REGEXP" {
+		l.Op = "RLIKE"
+	}
+	var err error
+	if l.Pattern, err = p.expr(precCompare); err != nil {
+		return nil, err
+	}
+	if l.Op != "RLIKE" && p.word("ESCAPE") {
+		t := p.take()
+		if t.kind != tokString || utf8.RuneCountInString(t.text) != 1 {
+			return nil, failAt(t, "ESCAPE takes one character as a string")
+		}
+		if t.text != `\` {
+			l.Escape = t.text
+		}
+	}
+	return l, nil
 }
 
 func (p *parser) is(x Expr, at Position) (Expr, error) {

@@ -51,40 +51,64 @@ func TestDeriveRoles(t *testing.T) {
 			ChangeID: "change_id", Payload: []string{"value"}, Policy: change.Quarantine,
 			InputTypes: map[string]string{"change_id": "string", "operation": "string"},
 		}, "entity_id source_version status value"},
-		{"a named version column has no minimum; spelling is the schema's", "K string, V long, p string", kv,
-			base(func(r *change.Roles) { r.Keys, r.Versions = []string{"K"}, []string{"V"} }), "K V status p"},
-		{"a minimum that a flag gives", "k string, v long, p string", with(func(f *RoleFlags) { f.MinVersion = ptr("-5") }),
-			base(func(r *change.Roles) { r.MinVersion = ptr("-5") }), "k v status p"},
-		{"several keys and versions, in the flags' order", "p string, b date, a long, v string, w timestamp_ntz", RoleFlags{Keys: []string{"a", "b"}, Versions: []string{"w", "v"}},
-			base(func(r *change.Roles) { r.Keys, r.Versions = []string{"a", "b"}, []string{"w", "v"} }), "a b w v status p"},
-		{"words of a named operation", "k string, v long, op string, p string", with(func(f *RoleFlags) { f.Operation, f.UpsertWord, f.DeleteWord = "op", "U", "D" }),
+		{
+			"a named version column has no minimum; spelling is the schema's", "K string, V long, p string", kv,
+			base(func(r *change.Roles) { r.Keys, r.Versions = []string{"K"}, []string{"V"} }), "K V status p",
+		},
+		{
+			"a minimum that a flag gives", "k string, v long, p string", with(func(f *RoleFlags) { f.MinVersion = ptr("-5") }),
+			base(func(r *change.Roles) { r.MinVersion = ptr("-5") }), "k v status p",
+		},
+		{
+			"several keys and versions, in the flags' order", "p string, b date, a long, v string, w timestamp_ntz",
+			RoleFlags{Keys: []string{"a", "b"}, Versions: []string{"w", "v"}},
+			base(func(r *change.Roles) { r.Keys, r.Versions = []string{"a", "b"}, []string{"w", "v"} }), "a b w v status p",
+		},
+		{
+			"words of a named operation", "k string, v long, op string, p string", with(func(f *RoleFlags) { f.Operation, f.UpsertWord, f.DeleteWord = "op", "U", "D" }),
 			base(func(r *change.Roles) {
 				r.Operation, r.OperationGiven, r.UpsertWord, r.DeleteWord = "op", true, "U", "D"
 				r.InputTypes = map[string]string{"op": "string"}
-			}), "k v status p"},
-		{"a boolean is status and delete", "k string, v long, gone boolean, p string", with(func(f *RoleFlags) { f.Deleted, f.OnConflict = "GONE", "reject" }),
+			}), "k v status p",
+		},
+		{
+			"a boolean is status and delete", "k string, v long, gone boolean, p string", with(func(f *RoleFlags) { f.Deleted, f.OnConflict = "GONE", "reject" }),
 			base(func(r *change.Roles) {
 				r.Deleted, r.Status, r.StatusForm, r.Policy = "gone", "gone", change.StatusBoolean, change.Reject
-			}), "k v gone p"},
-		{"no status", "k string, v long, p string", with(func(f *RoleFlags) { f.Status, f.OnConflict = NoStatus, "reject" }),
-			base(func(r *change.Roles) { r.Status, r.StatusForm, r.Policy = "", change.StatusNone, change.Reject }), "k v p"},
-		{"what only the condition reads is not stored", "k string, v long, kind string, p string", with(func(f *RoleFlags) { f.DeletesWhen = "kind = 'D'" }),
+			}), "k v gone p",
+		},
+		{
+			"no status", "k string, v long, p string", with(func(f *RoleFlags) { f.Status, f.OnConflict = NoStatus, "reject" }),
+			base(func(r *change.Roles) { r.Status, r.StatusForm, r.Policy = "", change.StatusNone, change.Reject }), "k v p",
+		},
+		{
+			"what only the condition reads is not stored", "k string, v long, kind string, p string", with(func(f *RoleFlags) { f.DeletesWhen = "kind = 'D'" }),
 			base(func(r *change.Roles) {
 				r.DeletesWhen = "kind = 'D'"
 				r.InputTypes = map[string]string{"kind": "string"}
-			}), "k v status p"},
-		{"unless it is payload too", "k string, v long, kind string, p string", with(func(f *RoleFlags) {
-			f.DeletesWhen, f.Payload = "KIND = 'D' OR v < 0", []string{"p", "Kind"}
-		}),
+			}), "k v status p",
+		},
+		{
+			"unless it is payload too", "k string, v long, kind string, p string", with(func(f *RoleFlags) {
+				f.DeletesWhen, f.Payload = "KIND = 'D' OR v < 0", []string{"p", "Kind"}
+			}),
 			base(func(r *change.Roles) {
 				r.DeletesWhen, r.Payload, r.PayloadGiven = "KIND = 'D' OR v < 0", []string{"p", "kind"}, true
-			}), "k v status p kind"},
-		{"given payload leaves the rest out", "k string, v long, p string, q string", with(func(f *RoleFlags) { f.Payload, f.Required = []string{"p"}, []string{"P"} }),
-			base(func(r *change.Roles) { r.PayloadGiven, r.Required = true, []string{"p"} }), "k v status p"},
-		{"a claimed name is no default role", "operation string, v long, p string", RoleFlags{Keys: []string{"operation"}, Versions: []string{"v"}},
-			base(func(r *change.Roles) { r.Keys = []string{"operation"} }), "operation v status p"},
-		{"another status column", "k string, v long, status string", with(func(f *RoleFlags) { f.Status = "state" }),
-			base(func(r *change.Roles) { r.Status, r.Payload = "state", []string{"status"} }), "k v state status"},
+			}), "k v status p kind",
+		},
+		{
+			"given payload leaves the rest out", "k string, v long, p string, q string", with(func(f *RoleFlags) { f.Payload, f.Required = []string{"p"}, []string{"P"} }),
+			base(func(r *change.Roles) { r.PayloadGiven, r.Required = true, []string{"p"} }), "k v status p",
+		},
+		{
+			"a claimed name is no default role", "operation string, v long, p string",
+			RoleFlags{Keys: []string{"operation"}, Versions: []string{"v"}},
+			base(func(r *change.Roles) { r.Keys = []string{"operation"} }), "operation v status p",
+		},
+		{
+			"another status column", "k string, v long, status string", with(func(f *RoleFlags) { f.Status = "state" }),
+			base(func(r *change.Roles) { r.Status, r.Payload = "state", []string{"status"} }), "k v state status",
+		},
 		{"checks, label, outcomes", "k string, v long, p string, note long", with(func(f *RoleFlags) {
 			f.NoCheck, f.ChangeID, f.Outcomes = []string{"min_version"}, "note", "none"
 		}), base(func(r *change.Roles) {
