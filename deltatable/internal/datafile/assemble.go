@@ -28,9 +28,9 @@ func (s *assembler) build(p *plan, a, r int16, n int) (arrow.ArrayData, error) {
 		return s.structure(p, a, r, n)
 	case planList, planMap:
 		return s.lists(p, a, r, n)
-	default:
-		return nullColumn(p.typ, n).Data(), nil
+	case planMissing:
 	}
+	return nullColumn(p.typ, n).Data(), nil
 }
 
 func (s *assembler) atom(p *plan, a int16, n int) (arrow.ArrayData, error) {

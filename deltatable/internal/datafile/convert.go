@@ -137,16 +137,16 @@ func intConverter(phys parquet.Type, ann annotation, t arrow.DataType) convertFu
 	case phys != parquet.Types.Int32:
 		return nil
 	}
-	switch t.ID() {
-	case arrow.INT64:
+	switch t.(type) {
+	case *arrow.Int64Type:
 		return func(v *vec, valid *validity, t arrow.DataType, _ julian) (arrow.ArrayData, error) {
 			return fixedArray(mapped(v.i32, func(x int32) int64 { return int64(x) }), valid, t, arrow.Int64Traits.CastToBytes), nil
 		}
-	case arrow.INT32:
+	case *arrow.Int32Type:
 		return func(v *vec, valid *validity, t arrow.DataType, _ julian) (arrow.ArrayData, error) {
 			return fixedArray(v.i32, valid, t, arrow.Int32Traits.CastToBytes), nil
 		}
-	case arrow.INT16:
+	case *arrow.Int16Type:
 		return func(v *vec, valid *validity, t arrow.DataType, _ julian) (arrow.ArrayData, error) {
 			out, err := narrow(v.i32, math.MinInt16, math.MaxInt16, func(x int32) int16 { return int16(x) })
 			return fixedArray(out, valid, t, arrow.Int16Traits.CastToBytes), err
@@ -269,6 +269,7 @@ func microsOf(u pq.TimeUnitType) (func(int64) (int64, error), bool) {
 			}
 			return us, nil
 		}, true
+	case pq.TimeUnitUnknown:
 	}
 	return nil, false
 }

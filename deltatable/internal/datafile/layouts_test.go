@@ -29,7 +29,10 @@ func rawFile(t *testing.T, fields pq.FieldList, cols ...rawColumn) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	w := file.NewParquetWriter(&buf, pq.MustGroup(pq.NewGroupNode("spark_schema", parquet.Repetitions.Required, fields, -1)))
-	rg := w.AppendRowGroup()
+	rg, err := w.AppendRowGroupChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range cols {
 		cw, err := rg.NextColumn()
 		if err != nil {
@@ -125,7 +128,7 @@ func TestTimestampsOfEveryLayout(t *testing.T) {
 			}
 			f := openFile(t, data, arrow.NewSchema([]arrow.Field{field("ts", stamp)}, nil))
 			forms, nulls := leafValues(readAll(t, f, ReadOptions{}), []int{0})
-			sound(t, "row group", f.Bounds(0, "ts"), forms, nulls, f.NumRows())
+			sound(t, "row group", f.Bounds(0, "ts"), facts{forms, nulls, f.NumRows()})
 			if name == "int96" && f.Bounds(0, "ts").Min != nil {
 				t.Error("INT96 has bounds")
 			}
@@ -166,7 +169,7 @@ func TestDecimalsOfEveryLayout(t *testing.T) {
 			}
 			f := openFile(t, data, arrow.NewSchema([]arrow.Field{field("d", typ)}, nil))
 			forms, nulls := leafValues(readAll(t, f, ReadOptions{}), []int{0})
-			sound(t, "row group", f.Bounds(0, "d"), forms, nulls, f.NumRows())
+			sound(t, "row group", f.Bounds(0, "d"), facts{forms, nulls, f.NumRows()})
 		})
 	}
 }
@@ -187,17 +190,20 @@ func TestListsAndMapsAreFoundByStructure(t *testing.T) {
 		"three levels, standard": {
 			group("c", optional, group("list", repeated, str("element", optional))),
 			[]rawColumn{{abc, []int16{3, 2, 3, 0, 1, 3}, []int16{0, 1, 0, 0, 0, 0}}},
-			listOf(arrow.BinaryTypes.String), []any{[]any{"a", nil}, []any{"b"}, nil, []any{}, []any{"c"}},
+			listOf(arrow.BinaryTypes.String),
+			[]any{[]any{"a", nil}, []any{"b"}, nil, []any{}, []any{"c"}},
 		},
 		"three levels, hive": {
 			group("c", optional, group("bag", repeated, str("array_element", optional))),
 			[]rawColumn{{abc, []int16{3, 2, 3, 0, 1, 3}, []int16{0, 1, 0, 0, 0, 0}}},
-			listOf(arrow.BinaryTypes.String), []any{[]any{"a", nil}, []any{"b"}, nil, []any{}, []any{"c"}},
+			listOf(arrow.BinaryTypes.String),
+			[]any{[]any{"a", nil}, []any{"b"}, nil, []any{}, []any{"c"}},
 		},
 		"two levels, spark legacy": {
 			group("c", optional, str("array", repeated)),
 			[]rawColumn{{abc, []int16{2, 2, 0, 1, 2}, []int16{0, 1, 0, 0, 0}}},
-			listOf(arrow.BinaryTypes.String), []any{[]any{"a", "b"}, nil, []any{}, []any{"c"}},
+			listOf(arrow.BinaryTypes.String),
+			[]any{[]any{"a", "b"}, nil, []any{}, []any{"c"}},
 		},
 		"two levels of structs": {
 			group("c", optional, group("array", repeated, str("x", optional))),
@@ -232,7 +238,8 @@ func TestListsAndMapsAreFoundByStructure(t *testing.T) {
 		"a repeated column alone": {
 			str("c", repeated),
 			[]rawColumn{{abc, []int16{1, 1, 0, 1}, []int16{0, 1, 0, 0}}},
-			listOf(arrow.BinaryTypes.String), []any{[]any{"a", "b"}, []any{}, []any{"c"}},
+			listOf(arrow.BinaryTypes.String),
+			[]any{[]any{"a", "b"}, []any{}, []any{"c"}},
 		},
 		"lists of lists": {
 			group("c", optional, group("list", repeated, group("element", optional, group("list", repeated, str("element", optional))))),
@@ -302,11 +309,19 @@ func TestStoredTypesThatDoNotFitAreRefused(t *testing.T) {
 		typ    arrow.DataType
 		value  bool // the type fits and a value does not
 	}{
-		{"long", arrow.PrimitiveTypes.Int32, false}, {"long", stamp, false}, {"long", arrow.BinaryTypes.String, false},
-		{"double", arrow.PrimitiveTypes.Float32, false}, {"int", arrow.PrimitiveTypes.Int8, true}, {"int", arrow.PrimitiveTypes.Float64, false},
-		{"date", arrow.PrimitiveTypes.Int32, false}, {"date", stampNTZ, false}, {"int", arrow.StructOf(field("x", arrow.PrimitiveTypes.Int32)), false},
-		{"int", arrow.ListOf(arrow.PrimitiveTypes.Int32), false}, {"int", arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int32), false},
-		{"dec", &arrow.Decimal128Type{Precision: 9, Scale: 2}, false}, {"dec", &arrow.Decimal128Type{Precision: 5, Scale: 3}, true},
+		{"long", arrow.PrimitiveTypes.Int32, false},
+		{"long", stamp, false},
+		{"long", arrow.BinaryTypes.String, false},
+		{"double", arrow.PrimitiveTypes.Float32, false},
+		{"int", arrow.PrimitiveTypes.Int8, true},
+		{"int", arrow.PrimitiveTypes.Float64, false},
+		{"date", arrow.PrimitiveTypes.Int32, false},
+		{"date", stampNTZ, false},
+		{"int", arrow.StructOf(field("x", arrow.PrimitiveTypes.Int32)), false},
+		{"int", arrow.ListOf(arrow.PrimitiveTypes.Int32), false},
+		{"int", arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int32), false},
+		{"dec", &arrow.Decimal128Type{Precision: 9, Scale: 2}, false},
+		{"dec", &arrow.Decimal128Type{Precision: 5, Scale: 3}, true},
 		{"ulong", arrow.PrimitiveTypes.Int64, false},
 	} {
 		f := openFile(t, data, arrow.NewSchema([]arrow.Field{field(c.column, c.typ)}, nil))

@@ -53,7 +53,8 @@ func (f *File) Read(ctx context.Context, o ReadOptions) iter.Seq2[Batch, error] 
 				yield(Batch{}, fmt.Errorf("read a data file: internal error: no row group %d of %d", g, f.RowGroups()))
 				return
 			}
-			if !f.readGroup(ctx, g, size, plans, out, yield) {
+			gr := &groupReader{file: f, group: g, plans: plans, out: out, size: size}
+			if !gr.batches(ctx, yield) {
 				return
 			}
 		}
@@ -88,44 +89,46 @@ func (f *File) inFile(err error) error {
 	return fmt.Errorf("data file %q: %w", f.name, err)
 }
 
-// readGroup yields the batches of one row group; false ends the reading.
-func (f *File) readGroup(ctx context.Context, g, size int, plans []*plan, out *arrow.Schema, yield func(Batch, error) bool) bool {
-	first, rows := f.RowGroup(g)
-	if rows == 0 {
+// groupReader reads some columns of one row group in step.
+type groupReader struct {
+	file   *File
+	group  int
+	size   int // most rows of a batch
+	rows   int64
+	plans  []*plan
+	out    *arrow.Schema
+	leaves map[int]*leafReader // by column index
+}
+
+// batches yields the batches of the row group; false ends the reading.
+func (g *groupReader) batches(ctx context.Context, yield func(Batch, error) bool) bool {
+	var first int64
+	first, g.rows = g.file.RowGroup(g.group)
+	if g.rows == 0 {
 		return true
 	}
-	gr := &groupReader{file: f, group: g, plans: plans, rows: rows}
-	defer gr.close()
-	if err := gr.open(); err != nil {
+	defer g.close()
+	if err := g.open(); err != nil {
 		yield(Batch{}, err)
 		return false
 	}
-	for done := int64(0); done < rows; {
+	for done := int64(0); done < g.rows; {
 		if err := ctx.Err(); err != nil {
 			yield(Batch{}, err)
 			return false
 		}
-		n := int(min(int64(size), rows-done))
-		cols, err := gr.next(n)
+		n := int(min(int64(g.size), g.rows-done))
+		cols, err := g.next(n)
 		if err != nil {
 			yield(Batch{}, err)
 			return false
 		}
-		if !yield(Batch{First: first + done, Rec: array.NewRecordBatch(out, cols, int64(n))}, nil) {
+		if !yield(Batch{First: first + done, Rec: array.NewRecordBatch(g.out, cols, int64(n))}, nil) {
 			return false
 		}
 		done += int64(n)
 	}
 	return true
-}
-
-// groupReader reads some columns of one row group in step.
-type groupReader struct {
-	file   *File
-	group  int
-	rows   int64
-	plans  []*plan
-	leaves map[int]*leafReader // by column index
 }
 
 func (g *groupReader) open() (err error) {

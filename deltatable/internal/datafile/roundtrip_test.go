@@ -138,7 +138,7 @@ func checkBounds(t *testing.T, f *File, s *arrow.Schema, recs []arrow.RecordBatc
 		for kind, b := range map[string]ordered.Bounds{
 			"unknown writer": StatsBounds(stats, s)(name), "own": OwnStatsBounds(stats, s)(name),
 		} {
-			ok = sound(t, kind+" "+name+" "+typ.String(), b, forms, nulls, f.NumRows()) && ok
+			ok = sound(t, kind+" "+name+" "+typ.String(), b, facts{forms, nulls, f.NumRows()}) && ok
 		}
 		if len(path) > 1 {
 			return
@@ -149,7 +149,7 @@ func checkBounds(t *testing.T, f *File, s *arrow.Schema, recs []arrow.RecordBatc
 			part := cut(recs, at, rows)
 			at += rows
 			forms, nulls := leafValues(part, path)
-			ok = sound(t, "row group "+name+" "+typ.String(), f.Bounds(g, name), forms, nulls, rows) && ok
+			ok = sound(t, "row group "+name+" "+typ.String(), f.Bounds(g, name), facts{forms, nulls, rows}) && ok
 		}
 	}
 	for i, fd := range s.Fields() {
@@ -169,19 +169,25 @@ func cut(recs []arrow.RecordBatch, first, rows int64) (out []arrow.RecordBatch) 
 	return out
 }
 
-func sound(t *testing.T, what string, b ordered.Bounds, forms [][]byte, nulls, rows int64) bool {
+type facts struct {
+	forms       [][]byte // of the non-null values
+	nulls, rows int64
+}
+
+// sound checks bounds against what is there.
+func sound(t *testing.T, what string, b ordered.Bounds, is facts) bool {
 	ok := true
 	fail := func(format string, args ...any) {
 		t.Errorf(what+": "+format, args...)
 		ok = false
 	}
-	if b.NullCount != -1 && b.NullCount != nulls {
-		fail("null count %d, want %d", b.NullCount, nulls)
+	if b.NullCount != -1 && b.NullCount != is.nulls {
+		fail("null count %d, want %d", b.NullCount, is.nulls)
 	}
-	if b.Rows != -1 && b.Rows != rows {
-		fail("rows %d, want %d", b.Rows, rows)
+	if b.Rows != -1 && b.Rows != is.rows {
+		fail("rows %d, want %d", b.Rows, is.rows)
 	}
-	for _, v := range forms {
+	for _, v := range is.forms {
 		if b.Min != nil && string(v) < string(b.Min) || b.Max != nil && string(v) > string(b.Max) {
 			fail("value %x outside %x to %x", v, b.Min, b.Max)
 			return false

@@ -278,6 +278,7 @@ func (s *intStats[T]) see(v T) {
 func (s *intStats[T]) appendMin(b []byte, _ int) ([]byte, bool) {
 	return s.text(b, int64(s.min)), s.any
 }
+
 func (s *intStats[T]) appendMax(b []byte, _ int) ([]byte, bool) {
 	return s.text(b, int64(s.max)), s.any
 }

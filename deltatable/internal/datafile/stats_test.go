@@ -46,7 +46,7 @@ func present(t testing.TB, stats string, rec arrow.RecordBatch) {
 	for _, b := range []ordered.Bounds{StatsBounds(stats, rec.Schema())("c"), OwnStatsBounds(stats, rec.Schema())("c")} {
 		tt, ok := t.(*testing.T)
 		if ok {
-			sound(tt, stats, b, forms, nulls, rec.NumRows())
+			sound(tt, stats, b, facts{forms, nulls, rec.NumRows()})
 		}
 	}
 }
@@ -129,10 +129,15 @@ func TestD3TimestampsAreFlooredAndWidened(t *testing.T) {
 		micros int64
 		text   string
 	}{
-		{1704196800123999, "2024-01-02T12:00:00.123"}, {-1, "1969-12-31T23:59:59.999"}, {-1000, "1969-12-31T23:59:59.999"},
-		{-1001, "1969-12-31T23:59:59.998"}, {253402300799999999, "9999-12-31T23:59:59.999"},
-		{-62135596800000000, "0001-01-01T00:00:00.000"}, {-62167219200000001, "-0001-12-31T23:59:59.999"},
-		{253402300800000000, "+10000-01-01T00:00:00.000"}, {math.MaxInt64, "+294247-01-10T04:00:54.775"},
+		{1704196800123999, "2024-01-02T12:00:00.123"},
+		{-1, "1969-12-31T23:59:59.999"},
+		{-1000, "1969-12-31T23:59:59.999"},
+		{-1001, "1969-12-31T23:59:59.998"},
+		{253402300799999999, "9999-12-31T23:59:59.999"},
+		{-62135596800000000, "0001-01-01T00:00:00.000"},
+		{-62167219200000001, "-0001-12-31T23:59:59.999"},
+		{253402300800000000, "+10000-01-01T00:00:00.000"},
+		{math.MaxInt64, "+294247-01-10T04:00:54.775"},
 	} {
 		for typ, zone := range map[arrow.DataType]string{stamp: "Z", stampNTZ: ""} {
 			rec := oneColumn(typ, arrow.Timestamp(c.micros))
@@ -153,9 +158,15 @@ func TestD5D6NaNAndInfinityGiveNoWrongBounds(t *testing.T) {
 		vals     []float64
 		min, max string
 	}{
-		{[]float64{1, nan}, `"c":1.0`, ``}, {[]float64{nan, 1}, `"c":1.0`, ``}, {[]float64{nan}, ``, ``},
-		{[]float64{1, inf}, `"c":1.0`, ``}, {[]float64{-inf}, ``, ``}, {[]float64{-inf, 2}, ``, `"c":2.0`},
-		{[]float64{0}, `"c":-0.0`, `"c":0.0`}, {[]float64{math.Copysign(0, -1)}, `"c":-0.0`, `"c":0.0`}, {[]float64{1e300}, `"c":1.0E300`, `"c":1.0E300`},
+		{[]float64{1, nan}, `"c":1.0`, ``},
+		{[]float64{nan, 1}, `"c":1.0`, ``},
+		{[]float64{nan}, ``, ``},
+		{[]float64{1, inf}, `"c":1.0`, ``},
+		{[]float64{-inf}, ``, ``},
+		{[]float64{-inf, 2}, ``, `"c":2.0`},
+		{[]float64{0}, `"c":-0.0`, `"c":0.0`},
+		{[]float64{math.Copysign(0, -1)}, `"c":-0.0`, `"c":0.0`},
+		{[]float64{1e300}, `"c":1.0E300`, `"c":1.0E300`},
 	} {
 		rec := oneColumn(arrow.PrimitiveTypes.Float64, c.vals...)
 		stats := statsOf(t, rec)
@@ -167,7 +178,7 @@ func TestD5D6NaNAndInfinityGiveNoWrongBounds(t *testing.T) {
 		data, _ := writeFile(t, WriteOptions{Schema: rec.Schema()}, rec)
 		f := openFile(t, data, rec.Schema())
 		forms, nulls := leafValues([]arrow.RecordBatch{rec}, []int{0})
-		sound(t, "row group", f.Bounds(0, "c"), forms, nulls, f.NumRows())
+		sound(t, "row group", f.Bounds(0, "c"), facts{forms, nulls, f.NumRows()})
 	}
 }
 

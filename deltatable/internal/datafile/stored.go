@@ -74,10 +74,8 @@ func canonicalAtom(t arrow.DataType) bool {
 		return t.Unit == arrow.Microsecond && (t.TimeZone == "" || t.TimeZone == "UTC")
 	case *arrow.Decimal128Type:
 		return t.Precision >= 1 && t.Precision <= 38 && t.Scale >= 0 && t.Scale <= t.Precision
-	}
-	switch t.ID() {
-	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64,
-		arrow.STRING, arrow.BINARY, arrow.DATE32:
+	case *arrow.BooleanType, *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type,
+		*arrow.Float32Type, *arrow.Float64Type, *arrow.StringType, *arrow.BinaryType, *arrow.Date32Type:
 		return true
 	}
 	return false
@@ -232,7 +230,7 @@ func (c check) run(arr arrow.Array, first int64) error {
 // badRow finds the first slot that breaks the field's rules among those that
 // visible says are not within a NULL. The row is exact outside lists and maps.
 func badRow(arr arrow.Array, f arrow.Field, visible func(int) bool) (int, string) {
-	if !f.Nullable && arr.NullN() > 0 || !f.Nullable && arr.DataType().ID() == arrow.NULL {
+	if !f.Nullable && arr.NullN() > 0 {
 		for i := range arr.Len() {
 			if visible(i) && arr.IsNull(i) {
 				return i, fmt.Sprintf("NULL in %s, which is NOT NULL", f.Name)
@@ -240,60 +238,63 @@ func badRow(arr arrow.Array, f arrow.Field, visible func(int) bool) (int, string
 		}
 	}
 	if limit, ok := schema.ArrowCharVarchar(f); ok {
-		if s, ok := arr.(*array.String); ok {
-			for i := range s.Len() {
-				if s.IsNull(i) || !visible(i) {
-					continue
-				}
-				if err := limit.Check(s.Value(i)); err != nil {
-					return i, err.Error()
-				}
-			}
+		if row, msg := badLength(arr, limit, visible); msg != "" {
+			return row, msg
 		}
+	}
+	if !needsChildCheck(f) {
+		return 0, ""
 	}
 	return badNested(arr, f, func(i int) bool { return visible(i) && arr.IsValid(i) })
 }
 
-func badNested(arr arrow.Array, f arrow.Field, visible func(int) bool) (int, string) {
-	if !needsChildCheck(f) {
+func badLength(arr arrow.Array, limit schema.CharVarchar, visible func(int) bool) (int, string) {
+	s, ok := arr.(*array.String)
+	if !ok {
 		return 0, ""
 	}
+	for i := range s.Len() {
+		if s.IsNull(i) || !visible(i) {
+			continue
+		}
+		if err := limit.Check(s.Value(i)); err != nil {
+			return i, err.Error()
+		}
+	}
+	return 0, ""
+}
+
+func badNested(arr arrow.Array, f arrow.Field, visible func(int) bool) (int, string) {
 	switch a := arr.(type) {
 	case *array.Struct:
 		for i, c := range f.Type.(*arrow.StructType).Fields() {
-			if needsCheck(c) {
-				if row, msg := badRow(a.Field(i), c, visible); msg != "" {
-					return row, msg
-				}
+			if row, msg := badRow(a.Field(i), c, visible); msg != "" {
+				return row, msg
 			}
 		}
 	case *array.Map:
 		t := f.Type.(*arrow.MapType)
-		if !suspect(a.Keys(), t.KeyField()) && !suspect(a.Items(), t.ItemField()) {
-			return 0, ""
+		if row, msg := badElement(a, a.Keys(), t.KeyField(), visible); msg != "" {
+			return row, msg
 		}
-		inside, row := ranges(a, visible)
-		for i, c := range []arrow.Field{t.KeyField(), t.ItemField()} {
-			vals := a.Keys()
-			if i == 1 {
-				vals = a.Items()
-			}
-			if needsCheck(c) {
-				if at, msg := badRow(vals, c, inside); msg != "" {
-					return row(at), msg
-				}
-			}
-		}
+		return badElement(a, a.Items(), t.ItemField(), visible)
 	case *array.List:
-		if !suspect(a.ListValues(), f.Type.(*arrow.ListType).ElemField()) {
-			return 0, ""
-		}
-		inside, row := ranges(a, visible)
-		if at, msg := badRow(a.ListValues(), f.Type.(*arrow.ListType).ElemField(), inside); msg != "" {
-			return row(at), msg
-		}
+		return badElement(a, a.ListValues(), f.Type.(*arrow.ListType).ElemField(), visible)
 	}
 	return 0, ""
+}
+
+// badElement is badRow for the elements of lists; the row is that of the list.
+func badElement(list array.ListLike, elems arrow.Array, f arrow.Field, visible func(int) bool) (int, string) {
+	if !suspect(elems, f) {
+		return 0, ""
+	}
+	inside, row := ranges(list, visible)
+	at, msg := badRow(elems, f, inside)
+	if msg == "" {
+		return 0, ""
+	}
+	return row(at), msg
 }
 
 func needsChildCheck(f arrow.Field) bool {

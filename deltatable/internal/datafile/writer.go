@@ -20,6 +20,9 @@ import (
 // otherwise: small enough that skipping row groups and copying them bites.
 const DefaultRowGroupRows = 1 << 17
 
+// DefaultRowGroupBytes bounds the memory of writing wide rows.
+const DefaultRowGroupBytes = 128 << 20
+
 // DefaultStringPrefix is the number of UTF-16 units that statistics keep of a
 // string (protocol notes 1.6).
 const DefaultStringPrefix = 32
@@ -37,6 +40,9 @@ type WriteOptions struct {
 	Stats  StatsSpec
 	// RowGroupRows is the most rows of a row group; 0: DefaultRowGroupRows.
 	RowGroupRows int
+	// RowGroupBytes is about the most bytes of a row group's values before they
+	// are encoded, for rows that are wide; 0: DefaultRowGroupBytes.
+	RowGroupBytes int64
 	// Codec is snappy (also ""), zstd, gzip, lz4_raw, brotli or uncompressed.
 	Codec string
 	// StringPrefix is the length of strings in statistics, in UTF-16 units;
@@ -79,6 +85,9 @@ type Writer struct {
 func NewWriter(w io.Writer, o WriteOptions) (*Writer, error) {
 	if o.RowGroupRows <= 0 {
 		o.RowGroupRows = DefaultRowGroupRows
+	}
+	if o.RowGroupBytes <= 0 {
+		o.RowGroupBytes = DefaultRowGroupBytes
 	}
 	if o.StringPrefix <= 0 {
 		o.StringPrefix = DefaultStringPrefix
@@ -214,14 +223,17 @@ func (d *Writer) start() error {
 }
 
 func (d *Writer) encode(rec arrow.RecordBatch) error {
+	width := max(rawSize(rec)/max(rec.NumRows(), 1), 1)
 	for at := int64(0); at < rec.NumRows(); {
-		if d.open == int64(d.opts.RowGroupRows) {
+		room := min(int64(d.opts.RowGroupRows)-d.open, (d.opts.RowGroupBytes-d.raw)/width)
+		if room <= 0 && d.open > 0 {
 			if err := d.parquet.NewBufferedRowGroupChecked(); err != nil {
 				return fmt.Errorf("write a data file: %w", err)
 			}
 			d.rawDone, d.raw, d.open = d.rawDone+d.raw, 0, 0
+			continue
 		}
-		n := min(rec.NumRows()-at, int64(d.opts.RowGroupRows)-d.open)
+		n := min(rec.NumRows()-at, max(room, 1))
 		part := rec
 		if n < rec.NumRows() {
 			part = rec.NewSlice(at, at+n)
@@ -229,7 +241,7 @@ func (d *Writer) encode(rec arrow.RecordBatch) error {
 		if err := d.parquet.WriteBuffered(part); err != nil {
 			return fmt.Errorf("write a data file: %w", err)
 		}
-		d.raw += rawSize(part)
+		d.raw += n * width
 		at, d.open = at+n, d.open+n
 	}
 	return nil

@@ -58,6 +58,24 @@ func TestRowGroupsHaveTheRowsAskedFor(t *testing.T) {
 	}
 }
 
+func TestWideRowsMakeSmallerRowGroups(t *testing.T) {
+	s := longs("c", 0, 0).Schema()
+	data, _ := writeFile(t, WriteOptions{Schema: s, RowGroupBytes: 8 * 1000}, longs("c", 0, 500), longs("c", 500, 5000))
+	f := openFile(t, data, s)
+	var got []int64
+	for g := range f.RowGroups() {
+		_, rows := f.RowGroup(g)
+		got = append(got, rows)
+	}
+	if d := cmp.Diff([]int64{1000, 1000, 1000, 1000, 1000, 500}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	data, _ = writeFile(t, WriteOptions{Schema: s, RowGroupBytes: 1}, longs("c", 0, 3))
+	if f := openFile(t, data, s); f.RowGroups() != 3 {
+		t.Errorf("%d row groups", f.RowGroups())
+	}
+}
+
 func TestDictionaryOnlyWhereValuesRepeat(t *testing.T) {
 	s := arrow.NewSchema([]arrow.Field{
 		field("key", arrow.BinaryTypes.String), field("status", arrow.BinaryTypes.String),

@@ -74,9 +74,9 @@ func (t *Type) arrow(at string) (arrow.DataType, error) {
 		return arrow.Null, nil
 	case Struct, Array, Map:
 		return t.arrowNested(at)
-	default:
-		return nil, &UnsupportedTypeError{Column: at, Type: t.Name}
+	case Unsupported:
 	}
+	return nil, &UnsupportedTypeError{Column: at, Type: t.Name}
 }
 
 func (t *Type) arrowNested(at string) (arrow.DataType, error) {

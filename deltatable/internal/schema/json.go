@@ -199,9 +199,9 @@ func appendType(b []byte, t *Type) []byte {
 			return append(b, t.raw...)
 		}
 		return appendQuoted(b, t.Name)
-	default:
-		return appendQuoted(b, kindNames[t.Kind])
+	case Boolean, Byte, Short, Integer, Long, Float, Double, String, Binary, Date, Timestamp, TimestampNTZ, Void:
 	}
+	return appendQuoted(b, kindNames[t.Kind])
 }
 
 func appendField(b []byte, f *Field) []byte {

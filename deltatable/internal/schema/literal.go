@@ -128,7 +128,7 @@ func scanDate(s string) (days int64, rest string, err error) {
 	m, in, ok3 := scanInt(in, 1, 2)
 	in, ok4 := strings.CutPrefix(in, "-")
 	d, in, ok5 := scanInt(in, 1, 2)
-	if !(ok1 && ok2 && ok3 && ok4 && ok5) {
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 		return 0, s, errForm
 	}
 	y *= sign
@@ -227,7 +227,7 @@ func scanTime(s string, at *Instant) (micros int64, rest string, err error) {
 	h, s, ok := scanInt(s, 1, 2)
 	s, ok2 := strings.CutPrefix(s, ":")
 	m, s, ok3 := scanInt(s, 1, 2)
-	if !(ok && ok2 && ok3) {
+	if !ok || !ok2 || !ok3 {
 		return 0, s, bad
 	}
 	var sec, frac int64
@@ -235,27 +235,27 @@ func scanTime(s string, at *Instant) (micros int64, rest string, err error) {
 		if sec, s, ok = scanInt(after, 1, 2); !ok {
 			return 0, s, bad
 		}
-		if len(s) > 1 && (s[0] == '.' || s[0] == ',') && s[1] >= '0' && s[1] <= '9' {
-			s = s[1:]
-			for i := 0; len(s) > 0 && s[0] >= '0' && s[0] <= '9'; i++ {
-				if i < 6 {
-					frac = frac*10 + int64(s[0]-'0')
-				} else if s[0] != '0' {
-					at.Cut = true
-				}
-				s = s[1:]
-				if i < 5 && (len(s) == 0 || s[0] < '0' || s[0] > '9') {
-					for ; i < 5; i++ {
-						frac *= 10
-					}
-				}
-			}
-		}
+		frac, s = scanFraction(s, at)
 	}
 	if h > 23 || m > 59 || sec > 59 {
 		return 0, s, errors.New("no such time of day")
 	}
 	return (h*3600+m*60+sec)*microsPerSecond + frac, s, nil
+}
+
+// scanFraction reads a point and digits, of which it keeps microseconds.
+func scanFraction(s string, at *Instant) (micros int64, rest string) {
+	if len(s) < 2 || s[0] != '.' && s[0] != ',' || s[1] < '0' || s[1] > '9' {
+		return 0, s
+	}
+	unit := int64(microsPerSecond / 10)
+	for s = s[1:]; s != "" && s[0] >= '0' && s[0] <= '9'; s = s[1:] {
+		digit := int64(s[0] - '0')
+		micros += digit * unit
+		at.Cut = at.Cut || unit == 0 && digit != 0
+		unit /= 10
+	}
+	return micros, s
 }
 
 func scanZone(s string, at *Instant, tod *int64) error {

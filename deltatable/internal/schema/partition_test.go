@@ -113,9 +113,18 @@ func TestPartitionValuesAreReadTolerantly(t *testing.T) {
 		typ  arrow.DataType
 		text string
 	}{
-		{arrow.PrimitiveTypes.Int8, "128"}, {arrow.PrimitiveTypes.Int32, "1.0"}, {arrow.FixedWidthTypes.Boolean, "yes"}, {dec, "1.001"}, {dec, "123456789"},
-		{arrow.FixedWidthTypes.Date32, "2023-02-29"}, {ts, "2024-01-02T25:00:00Z"}, {ts, "now"}, {ntz, "2024-01-02T12:00:00+01:00"}, {ts, "2024-01-02 12:00:00.1234567"},
-		{arrow.PrimitiveTypes.Float64, "0x1p3"}, {arrow.ListOf(arrow.PrimitiveTypes.Int32), "1"},
+		{arrow.PrimitiveTypes.Int8, "128"},
+		{arrow.PrimitiveTypes.Int32, "1.0"},
+		{arrow.FixedWidthTypes.Boolean, "yes"},
+		{dec, "1.001"},
+		{dec, "123456789"},
+		{arrow.FixedWidthTypes.Date32, "2023-02-29"},
+		{ts, "2024-01-02T25:00:00Z"},
+		{ts, "now"},
+		{ntz, "2024-01-02T12:00:00+01:00"},
+		{ts, "2024-01-02 12:00:00.1234567"},
+		{arrow.PrimitiveTypes.Float64, "0x1p3"},
+		{arrow.ListOf(arrow.PrimitiveTypes.Int32), "1"},
 	} {
 		if got, err := PartitionArray(c.typ, &c.text, 1); err == nil {
 			t.Errorf("%q as %s: %v", c.text, c.typ, got)

@@ -131,8 +131,9 @@ func DecodePath(actionPath string) (key string, absolute bool, err error) {
 
 func isScheme(s string) bool {
 	for i := 0; i < len(s); i++ {
-		c := s[i] | 0x20
-		if !(c >= 'a' && c <= 'z' || i > 0 && (s[i] >= '0' && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.')) {
+		letter := s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z'
+		later := s[i] >= '0' && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.'
+		if !letter && (i == 0 || !later) {
 			return false
 		}
 	}

@@ -127,16 +127,15 @@ func walkFields(path []string, fields []Field, visit func([]string, *Field)) {
 
 func walkType(path []string, t *Type, visit func([]string, *Field)) {
 	sub := func(name string) []string { return append(path[:len(path):len(path)], name) }
-	switch t.Kind {
-	case Struct:
-		walkFields(path, t.Fields, visit)
-	case Array:
-		walkType(sub("element"), t.Elem, visit)
-	case Map:
+	elem := "element"
+	if t.Key != nil {
 		walkType(sub("key"), t.Key, visit)
-		walkType(sub("value"), t.Elem, visit)
-	default: // atomic: no fields within
+		elem = "value"
 	}
+	if t.Elem != nil {
+		walkType(sub(elem), t.Elem, visit)
+	}
+	walkFields(path, t.Fields, visit)
 }
 
 // Has reports whether a type of this kind occurs at any level. A writer of new
@@ -253,16 +252,12 @@ func checkVoid(fields []Field, where string) error {
 	for i := range fields {
 		t, at := &fields[i].Type, join(where, fields[i].Name)
 		some = some || t.Kind != Void
-		switch t.Kind {
-		case Struct:
+		if t.Kind == Struct {
 			if err := checkVoid(t.Fields, at); err != nil {
 				return err
 			}
-		case Array, Map:
-			if hasKind(t, Void) {
-				return fmt.Errorf("schema: column %s: void within an array or a map cannot be stored", at)
-			}
-		default: // atomic types are as they are
+		} else if t.Elem != nil && hasKind(t, Void) {
+			return fmt.Errorf("schema: column %s: void within an array or a map cannot be stored", at)
 		}
 	}
 	if !some {
@@ -293,9 +288,9 @@ func (t *Type) String() string {
 		return "struct<" + strings.Join(parts, ",") + ">"
 	case Unsupported:
 		return t.Name
-	default:
-		return kindNames[t.Kind]
+	case Boolean, Byte, Short, Long, Float, Double, String, Binary, Date, Timestamp, TimestampNTZ, Void:
 	}
+	return kindNames[t.Kind]
 }
 
 // quoteName puts a name in backticks unless it is a plain word.

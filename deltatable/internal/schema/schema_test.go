@@ -221,14 +221,22 @@ func TestOtherArrowFormsAreTheSameDeltaType(t *testing.T) {
 		in   arrow.DataType
 		want string
 	}{
-		{arrow.BinaryTypes.LargeString, "string"}, {arrow.BinaryTypes.StringView, "string"},
+		{arrow.BinaryTypes.LargeString, "string"},
+		{arrow.BinaryTypes.StringView, "string"},
 		{&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.LargeString}, "string"},
 		{arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64), "long"},
-		{arrow.BinaryTypes.LargeBinary, "binary"}, {&arrow.FixedSizeBinaryType{ByteWidth: 4}, "binary"}, {arrow.BinaryTypes.BinaryView, "binary"},
-		{&arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "Asia/Tokyo"}, "timestamp"}, {&arrow.TimestampType{Unit: arrow.Second}, "timestamp_ntz"},
-		{arrow.FixedWidthTypes.Date64, "date"}, {arrow.PrimitiveTypes.Uint8, "short"}, {arrow.PrimitiveTypes.Uint32, "long"},
-		{&arrow.Decimal256Type{Precision: 38, Scale: 4}, "decimal(38,4)"}, {&arrow.Decimal32Type{Precision: 5, Scale: 1}, "decimal(5,1)"},
-		{arrow.LargeListOf(arrow.BinaryTypes.StringView), "array<string>"}, {arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Int32), "array<int>"},
+		{arrow.BinaryTypes.LargeBinary, "binary"},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 4}, "binary"},
+		{arrow.BinaryTypes.BinaryView, "binary"},
+		{&arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "Asia/Tokyo"}, "timestamp"},
+		{&arrow.TimestampType{Unit: arrow.Second}, "timestamp_ntz"},
+		{arrow.FixedWidthTypes.Date64, "date"},
+		{arrow.PrimitiveTypes.Uint8, "short"},
+		{arrow.PrimitiveTypes.Uint32, "long"},
+		{&arrow.Decimal256Type{Precision: 38, Scale: 4}, "decimal(38,4)"},
+		{&arrow.Decimal32Type{Precision: 5, Scale: 1}, "decimal(5,1)"},
+		{arrow.LargeListOf(arrow.BinaryTypes.StringView), "array<string>"},
+		{arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Int32), "array<int>"},
 		{arrow.StructOf(arrow.Field{Name: "x", Type: arrow.BinaryTypes.LargeString, Nullable: true}), "struct<x:string>"},
 	} {
 		s, err := FromArrow(arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.in, Nullable: true}}, nil))
@@ -282,8 +290,12 @@ func TestCharVarcharStore(t *testing.T) {
 		in, want string
 		bad      bool
 	}{
-		{CharVarchar{false, 3}, "日本語", "日本語", false}, {CharVarchar{false, 3}, "abcd", "", true}, {CharVarchar{false, 3}, "ab    ", "ab ", false},
-		{CharVarchar{true, 3}, "a", "a  ", false}, {CharVarchar{true, 3}, "abc ", "abc", false}, {CharVarchar{true, 3}, "abcd", "", true},
+		{CharVarchar{false, 3}, "日本語", "日本語", false},
+		{CharVarchar{false, 3}, "abcd", "", true},
+		{CharVarchar{false, 3}, "ab    ", "ab ", false},
+		{CharVarchar{true, 3}, "a", "a  ", false},
+		{CharVarchar{true, 3}, "abc ", "abc", false},
+		{CharVarchar{true, 3}, "abcd", "", true},
 	} {
 		got, err := c.c.Store(c.in)
 		if got != c.want || (err != nil) != c.bad {
