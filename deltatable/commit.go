@@ -238,7 +238,7 @@ func (t *Table) put(ctx context.Context, a *attempt) (*Landed, error) {
 	began, unknown := t.now(), false
 	for n := 1; ; n++ {
 		out, err := t.store.Create(ctx, deltalog.EntryKey(a.version), a.data)
-		switch out {
+		switch out { //nolint:exhaustive // whatever is left is unknown (I4)
 		case blobstore.Created:
 			return &Landed{Version: a.version, Entry: a.entry}, nil
 		case blobstore.Exists:

@@ -269,7 +269,7 @@ func TestTransactionsUnderFaults(t *testing.T) {
 		if err := f.Land(); err != nil {
 			rt.Fatal(err)
 		}
-		checkOnce(rt, t.Context(), sound, results)
+		checkOnce(t.Context(), rt, sound, results)
 	})
 }
 
@@ -287,7 +287,7 @@ func oneAppend(ctx context.Context, tab, sound *deltatable.Table, txn string) st
 	return resultOf(landed, err)
 }
 
-func checkOnce(rt *rapid.T, ctx context.Context, sound *deltatable.Table, results []string) {
+func checkOnce(ctx context.Context, rt *rapid.T, sound *deltatable.Table, results []string) {
 	s, err := sound.Snapshot(ctx)
 	if err != nil {
 		rt.Fatal(err)

@@ -156,8 +156,10 @@ func checkFiles(read *Snapshot, c *Commit) error {
 			return &CommitError{Msg: fmt.Sprintf("file %q is added while it is live with another deletion vector, which is not removed", a.Path)}
 		}
 		if a.DeletionVector != nil {
-			return &UnsupportedFeatureError{Feature: "deletionVectors", Operation: "write",
-				Reason: fmt.Sprintf("file %q is added with a deletion vector", a.Path)}
+			return &UnsupportedFeatureError{
+				Feature: "deletionVectors", Operation: "write",
+				Reason: fmt.Sprintf("file %q is added with a deletion vector", a.Path),
+			}
 		}
 	}
 	return nil

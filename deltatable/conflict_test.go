@@ -93,7 +93,8 @@ func matrixTable(t *testing.T) (*deltatable.Table, *deltatable.Snapshot) {
 		t.Fatal(err)
 	}
 	c = &deltatable.Commit{Operation: "WRITE", BlindAppend: true, Adds: []*deltatable.Add{
-		matrixAdd("a.parquet", "1"), matrixAdd("b.parquet", "1"), matrixAdd("c.parquet", "2")}}
+		matrixAdd("a.parquet", "1"), matrixAdd("b.parquet", "1"), matrixAdd("c.parquet", "2"),
+	}}
 	if _, err := tab.TryCommit(t.Context(), snapshot(t, tab), c); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestConflictMatrix(t *testing.T) {
 		t.Run(fmt.Sprintf("%s x %s", own, winner), func(t *testing.T) {
 			tab, s := matrixTable(t)
 			matrixWin(t, winner, tab, s)
-			got := "merge"
+			var got string
 			if own == "merge:" {
 				got = mergeAnswer(t, tab, s)
 			} else {
@@ -341,7 +342,7 @@ func TestClassifyComparesLiveSets(t *testing.T) {
 		at = snapshot(t, tab)
 	}
 	step(false, []string{"gone.parquet", "new.parquet"}, []string{"a.parquet", "b.parquet"})
-	step(false, []string{"a.parquet"}, []string{"gone.parquet"})    // a is restored, gone was never seen
+	step(false, []string{"a.parquet"}, []string{"gone.parquet"})   // a is restored, gone was never seen
 	step(true, []string{"moved.parquet"}, []string{"new.parquet"}) // rows only move, and count all the same
 	winners, after, err := tab.Winners(t.Context(), s)
 	if err != nil {

@@ -133,11 +133,8 @@ func hasNTZ(t arrow.DataType) bool {
 
 // partitionType: binary has no exact text, nested types none at all.
 func partitionType(t arrow.DataType) bool {
-	switch t.ID() {
-	case arrow.BINARY, arrow.STRUCT, arrow.LIST, arrow.MAP, arrow.NULL:
-		return false
-	}
-	return true
+	none := []arrow.Type{arrow.BINARY, arrow.STRUCT, arrow.LIST, arrow.MAP, arrow.NULL}
+	return !slices.Contains(none, t.ID())
 }
 
 // checkFieldNames: without column mapping, readers built on parquet-mr take

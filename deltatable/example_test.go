@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // as in a program of one's own
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"

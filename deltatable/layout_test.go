@@ -130,7 +130,8 @@ func TestNewTableMetadata(t *testing.T) {
 func TestFileWriterRollsAndCounts(t *testing.T) {
 	tab := memTable(t)
 	s := create(t, tab, "id long, s string", nil, map[string]string{
-		"delta.targetFileSize": "64kb", "deltafold.keys": `["s"]`, "delta.dataSkippingNumIndexedCols": "1"})
+		"delta.targetFileSize": "64kb", "deltafold.keys": `["s"]`, "delta.dataSkippingNumIndexedCols": "1",
+	})
 	var rows []string
 	for i := range 40000 {
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"s":"%x"}`, i, uint64(i)*0x9E3779B97F4A7C15))

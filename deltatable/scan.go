@@ -198,7 +198,7 @@ func (sc *scan) readFile(ctx context.Context, a *Add, out chan<- scanned) {
 		send(scanned{err: err})
 		return
 	}
-	defer f.Close() //nolint:errcheck // read only: nothing is lost
+	defer f.Close() // read only: nothing is lost
 	for b, err := range f.Read(ctx, &ReadOptions{Columns: sc.read, RowGroups: sc.groups(f)}) {
 		rec := b.Rec
 		if err == nil {

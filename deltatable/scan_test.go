@@ -125,7 +125,10 @@ func TestScanOrderIsThatOfFiles(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%d workers: -want +got\n%s", workers, d)
 		}
-		for range s.Scan(t.Context(), &deltatable.ScanOptions{Workers: workers}) {
+		for _, err := range s.Scan(t.Context(), &deltatable.ScanOptions{Workers: workers}) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 	}
@@ -134,12 +137,12 @@ func TestScanOrderIsThatOfFiles(t *testing.T) {
 // Positions count through the whole file, whatever is read of it.
 func TestReadTellsPositions(t *testing.T) {
 	tab := memTable(t)
-	s := create(t, tab, "id long, p string", []string{"p"}, nil)
+	create(t, tab, "id long, p string", []string{"p"}, nil)
 	var rows []string
 	for i := range 25 {
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"p":"x"}`, i))
 	}
-	s = appendRows(t, tab, "["+strings.Join(rows, ",")+"]")
+	s := appendRows(t, tab, "["+strings.Join(rows, ",")+"]")
 	f, err := s.OpenFile(t.Context(), s.Files()[0])
 	if err != nil {
 		t.Fatal(err)

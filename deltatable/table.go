@@ -28,7 +28,8 @@ type Table struct {
 // NewTable is the table at the root of store. It reads nothing.
 func NewTable(store *blobstore.Store, o *Options) *Table {
 	t := &Table{
-		store: store, now: time.Now, engine: defaultEngine, workers: defaultWorkers,
+		store: store, engine: defaultEngine, workers: defaultWorkers,
+		now:       time.Now, //nolint:forbidigo // the default of Options.Now
 		undecided: &Retry{Max: 12, For: 2 * time.Minute}, foreign: new(foreignStores),
 	}
 	if o == nil {

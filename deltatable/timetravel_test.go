@@ -170,13 +170,12 @@ func TestSnapshotAtTimeWithInCommitTimestamps(t *testing.T) {
 		}
 	}
 	commit(100, appendCommit("", "1"))
-	s := snapshot(t, tab)
 	// Versions 0 and 1 have modification times; every later entry was copied at
 	// t0+5, which must not matter.
 	for i, off := range []int{1, 2, 5, 5, 5} {
 		d.times[fmt.Sprintf("_delta_log/%020d.json", i)] = ms(off)
 	}
-	s = snapshot(t, tab)
+	s := snapshot(t, tab)
 	commit(200, &deltatable.Commit{
 		Operation: "SET TBLPROPERTIES", Metadata: withProperty(s, "delta.enableInCommitTimestamps", "true"),
 		Protocol: &deltatable.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"appendOnly", "inCommitTimestamp", "invariants"}},
