@@ -32,15 +32,23 @@ type input struct {
 	condition               []*array.Boolean
 }
 
-// newInput finds the columns of the roles in the batch and brings the values
-// into the stored form. partitions are the table's partition columns: there ""
-// is NULL.
+// newInput finds the columns of the roles in the batch.
 func newInput(j *Job, partitions []string) (*input, error) {
+	in, err := storedForm(j.Batch, partitions)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.findRoles(j)
+}
+
+// storedForm is a batch with its values as the table stores them. partitions are
+// the table's partition columns: there "" is NULL.
+func storedForm(b *Batch, partitions []string) (*input, error) {
 	in := &input{columns: map[string]int{}, present: map[string]bool{}, operation: -1, deleted: -1, id: -1}
-	for i, f := range j.Batch.Schema.Fields() {
+	for i, f := range b.Schema.Fields() {
 		in.columns[f.Name] = i
 	}
-	for f, file := range j.Batch.Files {
+	for f, file := range b.Files {
 		for name, has := range file.Present {
 			in.present[name] = in.present[name] || has
 		}
@@ -65,22 +73,24 @@ func newInput(j *Job, partitions []string) (*input, error) {
 			}
 		}
 	}
-	return in, in.findRoles(j)
+	return in, nil
+}
+
+// find gives the columns of the batch that have the names.
+func (in *input) find(names []string) ([]int, error) {
+	out := make([]int, len(names))
+	for i, n := range names {
+		c, ok := in.columns[n]
+		if !ok {
+			return nil, fmt.Errorf("internal error: the batch's schema lacks column %s", n)
+		}
+		out[i] = c
+	}
+	return out, nil
 }
 
 func (in *input) findRoles(j *Job) error {
 	r := j.Roles
-	find := func(names []string) ([]int, error) {
-		var out []int
-		for _, n := range names {
-			c, ok := in.columns[n]
-			if !ok {
-				return nil, fmt.Errorf("internal error: the batch's schema lacks column %s", n)
-			}
-			out = append(out, c)
-		}
-		return out, nil
-	}
 	optional := func(name string) int {
 		if c, ok := in.columns[name]; ok && name != "" && in.present[name] {
 			return c
@@ -88,18 +98,18 @@ func (in *input) findRoles(j *Job) error {
 		return -1
 	}
 	var err error
-	if in.keys, err = find(r.Keys); err != nil {
+	if in.keys, err = in.find(r.Keys); err != nil {
 		return err
 	}
-	if in.versions, err = find(r.Versions); err != nil {
+	if in.versions, err = in.find(r.Versions); err != nil {
 		return err
 	}
-	if in.payload, err = find(r.Payload); err != nil {
+	if in.payload, err = in.find(r.Payload); err != nil {
 		return err
 	}
 	in.operation, in.id = optional(r.Operation), optional(r.ChangeID)
 	if r.Deleted != "" {
-		c, err := find([]string{r.Deleted})
+		c, err := in.find([]string{r.Deleted})
 		if err != nil {
 			return err
 		}

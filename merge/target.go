@@ -182,3 +182,19 @@ func (g *guarded) digestDelta() integrity.Sum {
 	}
 	return sum
 }
+
+// gather builds rows in table order out of rows of the batch.
+func (t *target) gather(in *input, picks []rows.Pick) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, len(t.input))
+	sources := make([]arrow.Array, len(in.recs))
+	for c, f := range t.schema.Fields() {
+		for i := range in.recs {
+			sources[i] = in.recs[i][t.input[c]]
+		}
+		var err error
+		if cols[c], err = rows.Gather(f.Type, sources, picks); err != nil {
+			return nil, fmt.Errorf("column %s: %w", f.Name, err)
+		}
+	}
+	return array.NewRecordBatch(t.schema, cols, int64(len(picks))), nil
+}

@@ -1,0 +1,594 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/deltafold/deltafold/deltatable"
+	"github.com/deltafold/deltafold/internal/ordered"
+	"github.com/deltafold/deltafold/merge/change"
+	"github.com/deltafold/deltafold/merge/internal/keyset"
+	"github.com/deltafold/deltafold/merge/internal/rows"
+)
+
+// ReplaceJob is one run of REPLACE USING (merge-semantics 4). It is read, never
+// changed, and serves one call of Replace.
+type ReplaceJob struct {
+	// Table is the target. Read is the snapshot on which Roles were derived and the
+	// batch was read; nil if the table is absent, and then Create is needed.
+	Table  *deltatable.Table
+	Read   *deltatable.Snapshot
+	Create *NewTable
+	// Batch has every column of the table.
+	Batch *Batch
+	Roles *change.ReplaceRoles
+	// Dropped has, for each row of the batch over all files, the outcome of a row
+	// that an expectation dropped, "" for others; nil: none is dropped. Such a row
+	// is as if the source had never produced it.
+	Dropped []change.Outcome
+
+	// The rest is as in Job.
+	Identifier   *deltatable.Txn
+	RunID        string
+	Tags         map[string]string
+	BeforeCommit func(ctx context.Context, a *Attempt) (*Recorded, error)
+	Retry        *deltatable.Retry
+	Now          func() time.Time
+	Workers      int
+	CheckRetries bool
+}
+
+// Replace folds the job's batch into its table as at most one commit. Results
+// and errors are those of Run.
+func Replace(ctx context.Context, job *ReplaceJob) (*Result, error) {
+	r, err := newReplace(job)
+	if err != nil {
+		return refusedResult(fileRows(job.Batch), job.Read, err)
+	}
+	return r.engine.run(ctx)
+}
+
+// replacement is what becomes of a key (merge-semantics 4).
+type replacement uint8
+
+const (
+	keyAdded    replacement = iota + 1 // not in the target
+	keyReplaced                        // the batch's sequence is higher
+	keyAppended                        // the sequences are equal
+	keyStale                           // the batch's sequence is lower
+)
+
+func (r replacement) outcome() change.Outcome {
+	return [...]change.Outcome{"", "added", "replaced", "appended", change.Stale}[r]
+}
+
+// replace is REPLACE USING as a mode. What a file holds of the batch's keys does
+// not change while it is live; a retry looks at the added files only and decides
+// each key again from all (R2, R3).
+type replace struct {
+	job    *ReplaceJob
+	in     *input
+	engine *engine
+	target *target
+
+	keys     *keyset.Table
+	sequence [][]byte // by key: the highest of the batch
+	owner    []int32  // by row: its key if it has the highest sequence; -1
+	rows     []ref    // by row
+	early    []change.Outcome
+	sorted   [][][]byte
+	hasNull  []bool // by key column: the batch has a NULL in it
+
+	mu       sync.Mutex
+	snap     *deltatable.Snapshot
+	files    map[deltatable.FileKey]*heldKeys
+	decided  []replacement
+	changed  []bool // keys whose decision the last rebase changed
+	repeated []bool // rows that exist in the target exactly (--ties ignore-identical)
+}
+
+// heldKeys is what a file holds of the batch's keys.
+type heldKeys struct {
+	keys     []heldKey
+	repeated []int32 // rows of the batch that it holds exactly, at the same sequence
+}
+
+type heldKey struct {
+	id   int32
+	rows int64
+	top  []byte // the highest sequence, ordered form
+}
+
+func newReplace(job *ReplaceJob) (*replace, error) {
+	layout, err := layoutOf(job.Read, job.Create)
+	if err != nil {
+		return nil, err
+	}
+	r := &replace{job: job}
+	if r.in, err = storedForm(job.Batch, layout.PartitionColumns()); err != nil {
+		return nil, err
+	}
+	if r.in.keys, err = r.in.find(job.Roles.Keys); err != nil {
+		return nil, err
+	}
+	if r.in.versions, err = r.in.find([]string{job.Roles.Sequence}); err != nil {
+		return nil, err
+	}
+	for _, n := range append(slices.Clone(job.Roles.Keys), job.Roles.Sequence) {
+		if r.in.total > 0 && !r.in.present[n] {
+			return nil, &RefusedError{Reason: "no file of the batch has column " + n}
+		}
+	}
+	if err := r.reduce(); err != nil {
+		return nil, err
+	}
+	if r.target, err = plainTarget(r.in, layout, job.Roles.Keys); err != nil {
+		return nil, err
+	}
+	now := job.Now
+	if now == nil {
+		now = time.Now //nolint:forbidigo // the default of the clock option
+	}
+	r.engine, err = newEngine(settings{
+		table: job.Table, read: job.Read, create: job.Create, identifier: job.Identifier, runID: job.RunID, tags: job.Tags,
+		beforeCommit: job.BeforeCommit, retry: job.Retry, now: now, workers: workersOrAll(job.Workers),
+		checkRetries: job.CheckRetries, files: fileRows(job.Batch),
+	}, r, layout, r.target.keys)
+	return r, err
+}
+
+// plainTarget maps every column of the table to the batch's of its name.
+func plainTarget(in *input, l *deltatable.Layout, keys []string) (*target, error) {
+	t := &target{layout: l, schema: l.Schema()}
+	for _, f := range t.schema.Fields() {
+		c, ok := in.columns[f.Name]
+		if !ok {
+			return nil, fmt.Errorf("internal error: the batch's schema lacks table column %s", f.Name)
+		}
+		t.input = append(t.input, c)
+	}
+	for _, k := range keys {
+		t.keys = append(t.keys, t.schema.FieldIndices(k)[0])
+	}
+	return t, nil
+}
+
+// reduce finds the highest sequence of each key; rows below it never count.
+func (r *replace) reduce() error {
+	n := r.in.total
+	r.keys, r.owner, r.early, r.rows = keyset.New(n), make([]int32, n), make([]change.Outcome, n), make([]ref, n)
+	r.hasNull = make([]bool, len(r.in.keys))
+	var key []byte
+	var nulls []string
+	for rec := range r.in.recs {
+		row := ordered.NewRow(r.in.columnsOf(rec, r.in.keys)...)
+		for i := range r.in.lens[rec] {
+			at := ref{int32(rec), int32(i)}
+			g := r.in.global(at)
+			r.rows[g], r.owner[g] = at, -1
+			if r.job.Dropped != nil && r.job.Dropped[g] != "" {
+				r.early[g] = r.job.Dropped[g]
+				continue
+			}
+			if r.in.recs[rec][r.in.versions[0]].IsNull(i) {
+				if len(nulls) < 20 {
+					nulls = append(nulls, r.in.keyText(r.job.Roles.Keys, at))
+				}
+				continue
+			}
+			key = row.Append(key[:0], i)
+			id, added := r.keys.Insert(key)
+			seq := r.in.appendRow(nil, r.in.versions, at)
+			if added {
+				r.sequence = append(r.sequence, seq)
+			} else if bytes.Compare(seq, r.sequence[id]) > 0 {
+				r.sequence[id] = seq
+			}
+			r.owner[g] = id
+		}
+	}
+	if len(nulls) > 0 {
+		return &RefusedError{Reason: fmt.Sprintf("sequence column %s is NULL for %s", r.job.Roles.Sequence, strings.Join(nulls, ", ")), Culprits: int64(len(nulls))}
+	}
+	r.keys.Seal()
+	for g, id := range r.owner {
+		if id >= 0 && !bytes.Equal(r.in.appendRow(nil, r.in.versions, r.rows[g]), r.sequence[id]) {
+			r.early[g], r.owner[g] = change.Superseded, -1
+		}
+	}
+	return r.sortKeys()
+}
+
+// sortKeys collects the distinct values of each key column, and refuses "" in a
+// partition column that is a key: it is stored as NULL (merge-semantics 1).
+func (r *replace) sortKeys() error {
+	r.sorted = make([][][]byte, len(r.in.keys))
+	for g, id := range r.owner {
+		if id < 0 {
+			continue
+		}
+		for k, c := range r.in.keys {
+			v := r.in.appendRow(nil, []int{c}, r.rows[g])
+			if ordered.IsNull(v) {
+				r.hasNull[k] = true
+				continue
+			}
+			r.sorted[k] = append(r.sorted[k], v)
+		}
+	}
+	for k := range r.sorted {
+		slices.SortFunc(r.sorted[k], bytes.Compare)
+		r.sorted[k] = slices.CompactFunc(r.sorted[k], bytes.Equal)
+	}
+	return nil
+}
+
+// mayHold says whether statistics leave room for a key of the batch (I4). NULL
+// equals NULL in this mode.
+func (r *replace) mayHold(bounds func(column string) deltatable.Bounds) bool {
+	for k, name := range r.job.Roles.Keys {
+		b := bounds(name)
+		if b.Excludes(r.sorted[k]) && (!r.hasNull[k] || b.NullCount == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// plan implements mode.
+func (r *replace) plan(ctx context.Context, snap *deltatable.Snapshot, s *Stats) error {
+	r.snap, r.files = snap, map[deltatable.FileKey]*heldKeys{}
+	if snap == nil {
+		return r.decide(s)
+	}
+	return r.look(ctx, snap.Files(), s)
+}
+
+// rebase implements mode.
+func (r *replace) rebase(ctx context.Context, snap *deltatable.Snapshot, added []*deltatable.Add, s *Stats) error {
+	r.snap = snap
+	maps.DeleteFunc(r.files, func(key deltatable.FileKey, _ *heldKeys) bool {
+		_, live := snap.File(key)
+		return !live
+	})
+	old := slices.Clone(r.decided)
+	if err := r.look(ctx, added, s); err != nil {
+		return err
+	}
+	r.changed = make([]bool, len(old))
+	for id := range old {
+		r.changed[id] = old[id] != r.decided[id]
+	}
+	return nil
+}
+
+// look finds the batch's keys in files and decides every key.
+func (r *replace) look(ctx context.Context, files []*deltatable.Add, s *Stats) error {
+	s.FilesLive = len(r.snap.Files())
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(r.engine.workers)
+	for _, f := range files {
+		if r.keys.Len() == 0 || !r.mayHold(func(c string) deltatable.Bounds { return r.snap.Bounds(f, c) }) {
+			continue
+		}
+		s.FilesProbed++
+		g.Go(func() error { return r.lookIn(gctx, f) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return r.decide(s)
+}
+
+func (r *replace) lookIn(ctx context.Context, add *deltatable.Add) (err error) {
+	f, err := r.snap.OpenFile(ctx, add)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			err = cerr
+		}
+	}()
+	var groups []int
+	for g := range f.RowGroups() {
+		if r.mayHold(func(c string) deltatable.Bounds { return f.Bounds(g, c) }) {
+			groups = append(groups, g)
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	names := append(slices.Clone(r.job.Roles.Keys), r.job.Roles.Sequence)
+	if r.job.Roles.IgnoreIdentical {
+		for _, f := range r.target.schema.Fields() {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	held := map[int32]*heldKey{}
+	out := &heldKeys{}
+	for b, err := range f.Read(ctx, &deltatable.ReadOptions{Columns: names, RowGroups: groups}) {
+		if err != nil {
+			return err
+		}
+		if err := r.note(b, names, held, out); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		out.keys = append(out.keys, *held[id])
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files[add.Key()] = out
+	return nil
+}
+
+// note takes down the batch's keys in one batch of a file.
+func (r *replace) note(b deltatable.FileBatch, names []string, held map[int32]*heldKey, out *heldKeys) error {
+	cols, nk := b.Rec.Columns(), len(r.in.keys)
+	keys, seq := ordered.NewRow(cols[:nk]...), ordered.NewRow(cols[nk])
+	var key, top []byte
+	for i := range int(b.Rec.NumRows()) {
+		key = keys.Append(key[:0], i)
+		id := r.keys.Find(key)
+		if id < 0 {
+			continue
+		}
+		if cols[nk].IsNull(i) {
+			return &TargetError{Reason: "a stored sequence is NULL", Keys: []string{r.keyText(id)}}
+		}
+		top = seq.Append(top[:0], i)
+		h := held[id]
+		if h == nil {
+			h = &heldKey{id: id}
+			held[id] = h
+		}
+		h.rows++
+		if bytes.Compare(top, h.top) > 0 {
+			h.top = slices.Clone(top)
+		}
+		if r.job.Roles.IgnoreIdentical && bytes.Equal(top, r.sequence[id]) {
+			r.noteRepeated(cols, names, i, id, out)
+		}
+	}
+	return nil
+}
+
+// noteRepeated finds the rows of the batch that equal a stored one.
+func (r *replace) noteRepeated(cols []arrow.Array, names []string, i int, id int32, out *heldKeys) {
+	for g, owner := range r.owner {
+		if owner != id {
+			continue
+		}
+		at, same := r.rows[g], true
+		for c, name := range names {
+			if !rows.Equal(cols[c], i, r.in.recs[at.rec][r.in.columns[name]], int(at.row)) {
+				same = false
+				break
+			}
+		}
+		if same {
+			out.repeated = append(out.repeated, int32(g))
+		}
+	}
+}
+
+func (r *replace) keyText(id int32) string {
+	for g, owner := range r.owner {
+		if owner == id {
+			return r.in.keyText(r.job.Roles.Keys, r.rows[g])
+		}
+	}
+	return ""
+}
+
+// decide gives each key its row of the table of merge-semantics 4.
+func (r *replace) decide(s *Stats) error {
+	top := make([][]byte, r.keys.Len())
+	r.repeated = make([]bool, r.in.total)
+	for _, f := range r.files {
+		for _, k := range f.keys {
+			if bytes.Compare(k.top, top[k.id]) > 0 {
+				top[k.id] = k.top
+			}
+		}
+		for _, g := range f.repeated {
+			r.repeated[g] = true
+		}
+	}
+	r.decided = make([]replacement, len(top))
+	for id := range top {
+		switch cmp := bytes.Compare(r.sequence[id], top[id]); {
+		case top[id] == nil:
+			r.decided[id] = keyAdded
+		case cmp > 0:
+			r.decided[id] = keyReplaced
+		case cmp == 0:
+			r.decided[id] = keyAppended
+		default:
+			r.decided[id] = keyStale
+		}
+	}
+	s.Inserted, s.Deleted = int64(len(r.inserts())), 0
+	for _, f := range r.files {
+		s.Deleted += r.goneIn(f)
+	}
+	return nil
+}
+
+// goneIn counts the rows of a file that go.
+func (r *replace) goneIn(f *heldKeys) (n int64) {
+	for _, k := range f.keys {
+		if r.decided[k.id] == keyReplaced {
+			n += k.rows
+		}
+	}
+	return n
+}
+
+// inserts are the rows of the batch that are added.
+func (r *replace) inserts() []int32 {
+	var out []int32
+	for g, id := range r.owner {
+		if id < 0 || r.decided[id] == keyStale || r.decided[id] == keyAppended && r.repeated[g] {
+			continue
+		}
+		out = append(out, int32(g))
+	}
+	return out
+}
+
+// holds implements mode.
+func (r *replace) holds(o *output) bool {
+	for i := range o.sources {
+		f := r.files[o.sources[i].add.Key()]
+		if f == nil {
+			continue // it was packed in and holds none of the keys
+		}
+		for _, k := range f.keys {
+			if r.changed[k.id] {
+				return false
+			}
+		}
+	}
+	for _, g := range o.inserts {
+		id := r.owner[g]
+		if r.changed[id] || r.decided[id] == keyAppended && r.repeated[g] {
+			return false
+		}
+	}
+	return true
+}
+
+// verify implements mode.
+func (r *replace) verify(ctx context.Context, snap *deltatable.Snapshot) error {
+	fresh := &replace{
+		job: r.job, in: r.in, engine: r.engine, target: r.target, keys: r.keys, sequence: r.sequence,
+		owner: r.owner, rows: r.rows, early: r.early, sorted: r.sorted, hasNull: r.hasNull,
+	}
+	if err := fresh.plan(ctx, snap, &Stats{}); err != nil {
+		return fmt.Errorf("check the retry: %w", err)
+	}
+	if !slices.Equal(r.decided, fresh.decided) || !slices.Equal(r.repeated, fresh.repeated) {
+		return fmt.Errorf("internal error: the retry at version %d differs from planning anew", snap.Version())
+	}
+	return nil
+}
+
+// refusal implements mode: this mode refuses by error only.
+func (r *replace) refusal() ([]change.Outcome, *RefusedError) { return nil, nil }
+
+// outcomes implements mode.
+func (r *replace) outcomes() []change.Outcome {
+	out := slices.Clone(r.early)
+	for g, id := range r.owner {
+		switch {
+		case id < 0:
+		case r.decided[id] == keyAppended && r.repeated[g]:
+			out[g] = change.Duplicate
+		default:
+			out[g] = r.decided[id].outcome()
+		}
+	}
+	return out
+}
+
+// idle implements mode.
+func (r *replace) idle() bool {
+	if len(r.inserts()) > 0 {
+		return false
+	}
+	for _, f := range r.files {
+		if r.goneIn(f) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wants implements mode.
+func (r *replace) wants(kept []*output) (*wanted, error) {
+	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
+	for _, o := range kept {
+		for i := range o.sources {
+			sources[o.sources[i].add.Key()] = true
+		}
+		for _, id := range o.inserts {
+			placed[id] = true
+		}
+	}
+	out := &wanted{}
+	if r.snap != nil {
+		for _, f := range r.snap.Files() {
+			held := r.files[f.Key()]
+			if held == nil || sources[f.Key()] {
+				continue
+			}
+			if n := r.goneIn(held); n > 0 {
+				out.touched = append(out.touched, source{add: f, changes: n})
+			}
+		}
+	}
+	ids := slices.DeleteFunc(r.inserts(), func(g int32) bool { return placed[g] })
+	slices.SortStableFunc(ids, func(a, b int32) int {
+		return bytes.Compare(r.keys.Key(r.owner[a]), r.keys.Key(r.owner[b]))
+	})
+	for part := range slices.Chunk(ids, 1<<16) {
+		rec, err := r.fresh(part)
+		if err != nil {
+			return nil, err
+		}
+		for i, g := range part {
+			p := r.engine.whole
+			if !r.engine.plain {
+				if p, err = r.engine.layout.Partition(rec, i); err != nil {
+					return nil, err
+				}
+			}
+			out.inserts = append(out.inserts, insert{g, p})
+		}
+	}
+	return out, nil
+}
+
+// fresh implements mode.
+func (r *replace) fresh(ids []int32) (arrow.RecordBatch, error) {
+	picks := make([]rows.Pick, len(ids))
+	for i, g := range ids {
+		picks[i] = rows.Pick{Source: r.rows[g].rec, Row: r.rows[g].row}
+	}
+	return r.target.gather(r.in, picks)
+}
+
+// rewrite implements mode: rows of replaced keys go.
+func (r *replace) rewrite(_ *source, b deltatable.FileBatch) (*rewritten, error) {
+	out := &rewritten{}
+	var cols []arrow.Array
+	for _, k := range r.target.keys {
+		cols = append(cols, b.Rec.Column(k))
+	}
+	keys := ordered.NewRow(cols...)
+	var key []byte
+	for i := range int(b.Rec.NumRows()) {
+		key = keys.Append(key[:0], i)
+		if id := r.keys.Find(key); id >= 0 && r.decided[id] == keyReplaced {
+			out.changed++
+			out.gone++
+			continue
+		}
+		out.picks = append(out.picks, rows.Pick{Source: 1, Row: int32(i)})
+	}
+	return out, nil
+}
