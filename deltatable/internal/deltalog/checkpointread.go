@@ -83,8 +83,38 @@ func readCheckpointFile(ctx context.Context, store *blobstore.Store, f checkpoin
 		return err
 	}
 	defer pf.Close() //nolint:errcheck // only read from
+	if err := checkChunks(pf, rd.Size()); err != nil {
+		return err
+	}
 	cr := &checkpointReader{file: pf, key: f.key, maps: maps, yield: yield}
 	return cr.read(ctx)
+}
+
+// checkChunks refuses a footer whose column chunks are not inside the file. NB: the
+// Parquet library takes them as they are and panics in goroutines of its own, where
+// nothing can catch it.
+func checkChunks(pf *file.Reader, size int64) error {
+	md := pf.MetaData()
+	for i := range pf.NumRowGroups() {
+		rg := md.RowGroup(i)
+		if n := rg.NumColumns(); n != md.Schema.NumColumns() {
+			return fmt.Errorf("row group %d has %d columns, want %d", i, n, md.Schema.NumColumns())
+		}
+		for j := range rg.NumColumns() {
+			c, err := rg.ColumnChunk(j)
+			if err != nil {
+				return err
+			}
+			at, n := c.DataPageOffset(), c.TotalCompressedSize()
+			if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 {
+				at = min(at, d)
+			}
+			if at < 0 || n < 0 || at > size || n > size-at {
+				return fmt.Errorf("row group %d, column %d: bytes %d to %d of a file of %d", i, j, at, at+n, size)
+			}
+		}
+	}
+	return nil
 }
 
 // watchedReader remembers a failure of the store, which says nothing of the file (I4).
