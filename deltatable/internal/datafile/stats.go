@@ -275,12 +275,13 @@ func (s *intStats[T]) see(v T) {
 	s.min, s.max = min(s.min, v), max(s.max, v)
 }
 
-func (s *intStats[T]) appendMin(b []byte, _ int) ([]byte, bool) {
-	return s.text(b, int64(s.min)), s.any
-}
+func (s *intStats[T]) appendMin(b []byte, _ int) ([]byte, bool) { return s.append(b, s.min) }
+func (s *intStats[T]) appendMax(b []byte, _ int) ([]byte, bool) { return s.append(b, s.max) }
 
-func (s *intStats[T]) appendMax(b []byte, _ int) ([]byte, bool) {
-	return s.text(b, int64(s.max)), s.any
+func (s *intStats[T]) append(b []byte, v T) ([]byte, bool) {
+	n := len(b)
+	b = s.text(b, int64(v))
+	return b, s.any && len(b) > n
 }
 
 // floatStats: NaN is the greatest value of all in SQL, so with a NaN there is no

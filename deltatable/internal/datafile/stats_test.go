@@ -135,14 +135,18 @@ func TestD3TimestampsAreFlooredAndWidened(t *testing.T) {
 		{-1001, "1969-12-31T23:59:59.998"},
 		{253402300799999999, "9999-12-31T23:59:59.999"},
 		{-62135596800000000, "0001-01-01T00:00:00.000"},
-		{-62167219200000001, "-0001-12-31T23:59:59.999"},
-		{253402300800000000, "+10000-01-01T00:00:00.000"},
-		{math.MaxInt64, "+294247-01-10T04:00:54.775"},
+		{-62167219200000001, ""},
+		{253402300800000000, ""},
+		{math.MaxInt64, ""},
+		{math.MinInt64, ""}, // years that not every reader reads have no bounds
 	} {
 		for typ, zone := range map[arrow.DataType]string{stamp: "Z", stampNTZ: ""} {
 			rec := oneColumn(typ, arrow.Timestamp(c.micros))
 			stats := statsOf(t, rec)
-			want := fmt.Sprintf(`{"numRecords":1,"minValues":{"c":"%s%s"},"maxValues":{"c":"%s%s"},"nullCount":{"c":0}}`, c.text, zone, c.text, zone)
+			want := `{"numRecords":1,"minValues":{},"maxValues":{},"nullCount":{"c":0}}`
+			if c.text != "" {
+				want = fmt.Sprintf(`{"numRecords":1,"minValues":{"c":"%s%s"},"maxValues":{"c":"%s%s"},"nullCount":{"c":0}}`, c.text, zone, c.text, zone)
+			}
 			if d := cmp.Diff(want, stats); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

@@ -14,17 +14,38 @@ import (
 
 func appendInt(b []byte, v int64) []byte { return strconv.AppendInt(b, v, 10) }
 
+// Years that everybody reads: some readers fail on a table one of whose bounds
+// has a sign or a fifth digit in its year, so such bounds are left out.
+const (
+	firstDay    = -719162 // 0001-01-01
+	lastDay     = 2932896 // 9999-12-31
+	firstMicros = firstDay * 86_400_000_000
+	lastMicros  = (lastDay+1)*86_400_000_000 - 1
+)
+
+// appendDate appends nothing for a date outside the years 1 to 9999.
 func appendDate(b []byte, days int64) []byte {
+	if days < firstDay || days > lastDay {
+		return b
+	}
 	return append(schema.AppendDate(append(b, '"'), days), '"')
 }
 
 // appendTimestamp cuts to milliseconds towards the past: readers take a max for
-// up to a millisecond less than it was.
+// up to a millisecond less than it was. It appends nothing for a timestamp outside
+// the years 1 to 9999.
 func appendTimestamp(b []byte, micros int64) []byte {
+	if micros < firstMicros || micros > lastMicros {
+		return b
+	}
 	return append(schema.AppendTimestamp(append(b, '"'), micros, 'T', 3), `Z"`...)
 }
 
+// appendTimestampNTZ is appendTimestamp without the zone.
 func appendTimestampNTZ(b []byte, micros int64) []byte {
+	if micros < firstMicros || micros > lastMicros {
+		return b
+	}
 	return append(schema.AppendTimestamp(append(b, '"'), micros, 'T', 3), '"')
 }
 
