@@ -27,8 +27,19 @@ type rawColumn struct {
 // rawFile writes one row group of hand-made columns.
 func rawFile(t *testing.T, fields pq.FieldList, cols ...rawColumn) []byte {
 	t.Helper()
+	return rawFileOf(t, nil, fields, cols...)
+}
+
+// rawFileOf is rawFile with keys in the footer.
+func rawFileOf(t *testing.T, keys []string, fields pq.FieldList, cols ...rawColumn) []byte {
+	t.Helper()
 	var buf bytes.Buffer
 	w := file.NewParquetWriter(&buf, pq.MustGroup(pq.NewGroupNode("spark_schema", parquet.Repetitions.Required, fields, -1)))
+	for _, k := range keys {
+		if err := w.AppendKeyValueMetadata(k, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
 	rg, err := w.AppendRowGroupChecked()
 	if err != nil {
 		t.Fatal(err)
@@ -349,6 +360,40 @@ func TestAListOfAtomsIsNoListOfStructs(t *testing.T) {
 		var m *MismatchError
 		if !errors.As(err, &m) || m.Column != "c.element" {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// Spark 2, and Spark 3 in legacy mode, wrote the days of the Julian calendar and
+// say so in the footer: what is old enough to differ is refused.
+func TestOldJulianValuesAreRefused(t *testing.T) {
+	date := logical("c", optional, pq.DateLogicalType{}, parquet.Types.Int32, -1)
+	const legacyDates, legacyINT96 = "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"
+	for _, c := range []struct {
+		name    string
+		keys    []string
+		node    pq.Node
+		values  any
+		typ     arrow.DataType
+		refused bool
+	}{
+		{"old date, marked", []string{legacyDates}, date, []int32{gregorianDay - 1}, arrow.FixedWidthTypes.Date32, true},
+		{"old date, not marked", nil, date, []int32{gregorianDay - 1}, arrow.FixedWidthTypes.Date32, false},
+		{"newer date, marked", []string{legacyDates}, date, []int32{gregorianDay}, arrow.FixedWidthTypes.Date32, false},
+		{"old INT96, marked", []string{legacyINT96}, pq.NewInt96Node("c", optional, -1), []parquet.Int96{int96(-200000, 0)}, stamp, true},
+		{"old INT96, dates marked", []string{legacyDates}, pq.NewInt96Node("c", optional, -1), []parquet.Int96{int96(-200000, 0)}, stamp, false},
+		{"newer INT96, marked", []string{legacyINT96}, pq.NewInt96Node("c", optional, -1), []parquet.Int96{int96(0, 0)}, stamp, false},
+	} {
+		data := rawFileOf(t, c.keys, pq.FieldList{c.node}, rawColumn{c.values, []int16{1}, nil})
+		f := openFile(t, data, arrow.NewSchema([]arrow.Field{field("c", c.typ)}, nil))
+		var err error
+		for _, err = range f.Read(context.Background(), ReadOptions{}) {
+		}
+		if errors.Is(err, errJulian) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if b := f.Bounds(0, "c"); c.refused && b.Min != nil {
+			t.Errorf("%s: bounds", c.name)
 		}
 	}
 }
