@@ -75,6 +75,10 @@ type Job struct {
 	Batch *Batch
 	Roles *change.Roles
 
+	// Dropped has, for each row of the batch over all files, the outcome of a row
+	// that an expectation dropped, "" for others; nil: none is dropped. Such a row
+	// is as if the source had never produced it (merge-semantics 4).
+	Dropped []change.Outcome
 	// FailOnInvalid refuses a batch that holds an invalid row.
 	FailOnInvalid bool
 	// MissingAsNull takes a payload column that no file has as NULL.

@@ -56,6 +56,10 @@ func reduce(j *Job, in *input) (*candidates, error) {
 		for i := range in.lens[r] {
 			at := ref{int32(r), int32(i)}
 			g := in.global(at)
+			if j.Dropped != nil && j.Dropped[g] != "" {
+				cs.outcomes[g], cs.owner[g] = j.Dropped[g], -1
+				continue
+			}
 			op, outcome := check.check(at)
 			if outcome != "" {
 				cs.outcomes[g], cs.owner[g] = outcome, -1

@@ -23,6 +23,12 @@ import (
 // *merge.RefusedError, *merge.TargetError, *deltatable.UndecidedError. A
 // *UsageError and a *RuleError come before anything is read or written.
 func Apply(ctx context.Context, e *Env, j *ApplyJob) (*ApplyReport, error) {
+	return e.fold(ctx, j, &guardedKind{})
+}
+
+// fold runs one batch through a kind, from the beginning again whenever another
+// writer changed what the batch was read against (R5, R9).
+func (e *Env) fold(ctx context.Context, j *ApplyJob, k kind) (*ApplyReport, error) {
 	in, err := e.inputs(j.Files)
 	if err != nil {
 		return nil, err
@@ -32,7 +38,7 @@ func Apply(ctx context.Context, e *Env, j *ApplyJob) (*ApplyReport, error) {
 			return rep, err
 		}
 	}
-	a := &applier{env: e, job: j, in: in, run: uuid.NewString()}
+	a := &applier{env: e, job: j, kind: k, in: in, run: uuid.NewString()}
 	began := e.now()
 	for attempt := 1; ; attempt++ {
 		rep, err := a.once(ctx)
@@ -48,20 +54,21 @@ func Apply(ctx context.Context, e *Env, j *ApplyJob) (*ApplyReport, error) {
 	}
 }
 
-// applier is one call of Apply; once is one reading of the batch against one
+// applier is one call of fold; once is one reading of the batch against one
 // state of the table's schema and roles.
 type applier struct {
-	env *Env
-	job *ApplyJob
-	in  *inputs
-	run string
+	env  *Env
+	job  *ApplyJob
+	kind kind
+	in   *inputs
+	run  string
 
 	table    *deltatable.Table
 	snap     *deltatable.Snapshot
-	roles    *change.Roles
-	create   *merge.NewTable
 	files    []*changefile.File
 	batch    *merge.Batch
+	dropped  []change.Outcome // by expectations; nil: none
+	expected *expectations
 	outcomes *outcomesTable
 }
 
@@ -76,7 +83,7 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 	if err := a.read(ctx); err != nil {
 		return nil, err
 	}
-	if a.outcomes, err = a.env.openOutcomes(ctx, a.table.Store().URL(), a.roles.Outcomes); err != nil {
+	if a.outcomes, err = a.env.openOutcomes(ctx, a.table.Store().URL(), a.kind.outcomesAt()); err != nil {
 		return nil, err
 	}
 	if err := a.outcomes.check(a.batch.Schema); err != nil {
@@ -86,12 +93,8 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 	if err := a.outcomes.repair(ctx, a.table, a.snap); err != nil {
 		warnings = append(warnings, fmt.Sprintf("outcomes of earlier runs are not complete: %v", err))
 	}
-	job, err := a.mergeJob()
-	if err != nil {
-		return nil, err
-	}
 	a.env.step("merging %s", a.batch.Name)
-	res, err := merge.Run(ctx, job)
+	res, err := a.judge(ctx)
 	if res == nil {
 		return nil, err
 	}
@@ -105,21 +108,31 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 	return rep, err
 }
 
+// judge evaluates the expectations and carries the batch out.
+func (a *applier) judge(ctx context.Context) (*merge.Result, error) {
+	var err error
+	if a.expected, err = a.expect(); err != nil {
+		return nil, err
+	}
+	if refusal := a.expected.refusal(); refusal != nil {
+		return a.refusedByExpectation(), refusal
+	}
+	a.dropped = nil
+	if a.expected != nil {
+		a.dropped = a.expected.dropped
+	}
+	return a.kind.merge(ctx, a)
+}
+
 // read finds the roles and reads the files in the types of the table.
 func (a *applier) read(ctx context.Context) error {
-	var sch *arrow.Schema
-	var err error
-	if a.snap != nil {
-		sch, err = a.existing()
-	} else {
-		sch, err = a.fresh(ctx)
-	}
+	sch, err := a.kind.prepare(ctx, a)
 	if err != nil {
 		return err
 	}
 	o := &changefile.Options{
 		Format: a.job.Format, Schema: sch, Zone: a.job.Zone,
-		AllowUnknown: a.job.AllowUnknown || a.roles.PayloadGiven,
+		AllowUnknown: a.job.AllowUnknown || a.kind.ignores(),
 	}
 	a.files = nil
 	batch := &merge.Batch{Name: batchName(a.job.Batch, a.in.names), Schema: sch}
@@ -138,107 +151,23 @@ func (a *applier) read(ctx context.Context) error {
 	return nil
 }
 
-// existing takes roles and types from the table.
-func (a *applier) existing() (*arrow.Schema, error) {
-	roles, err := GuardedRoles(a.snap)
-	if err != nil {
-		return nil, err
+// identifier is the transaction identifier that the flags give, nil for none.
+func (a *applier) identifier() *deltatable.Txn {
+	if a.job.AppID == "" {
+		return nil
 	}
-	if err := CheckFlags(&a.job.Roles, roles); err != nil {
-		return nil, err
-	}
-	if len(a.job.PartitionBy) > 0 || len(a.job.Properties) > 0 {
-		return nil, usage("--partition-by and --property are for a new table")
-	}
-	a.roles, a.create = roles, nil
-	return InputSchema(roles, a.snap.Schema(), a.job.Schema)
+	return &deltatable.Txn{AppID: a.job.AppID, Version: a.job.AppVersion}
 }
 
-// GuardedRoles gives the roles of a guarded table; another table is a
-// *RuleError that says what to do.
-func GuardedRoles(s *deltatable.Snapshot) (*change.Roles, error) {
-	props := s.Properties()
-	roles, ok, err := change.RolesFromProperties(props)
-	if err != nil {
-		return nil, err
+// tags are those of a kind with what every run adds.
+func (a *applier) tags(tags map[string]string) map[string]string {
+	if tags == nil {
+		tags = map[string]string{}
 	}
-	if ok {
-		return roles, nil
+	if text := a.expected.text(); text != "" {
+		tags[tagExpectations] = text
 	}
-	if mode := props[change.PropMode]; mode != "" && mode != string(change.Plain) {
-		return nil, &RuleError{fmt.Sprintf("the table is under mode %s, not guarded", mode)}
-	}
-	return nil, &RuleError{"the table is not guarded: adopt it first (deltafold adopt TABLE --key … --version-column …)"}
-}
-
-// fresh derives roles and schema of a table that is to be made.
-func (a *applier) fresh(ctx context.Context) (*arrow.Schema, error) {
-	sch, err := a.firstSchema(ctx)
-	if err != nil {
-		return nil, err
-	}
-	roles, table, err := DeriveRoles(&a.job.Roles, sch)
-	if err != nil {
-		return nil, err
-	}
-	a.roles = roles
-	a.create, err = NewGuardedTable(roles, table, a.job.PartitionBy, a.job.Properties)
-	return sch, err
-}
-
-// NewGuardedTable makes the first metadata and protocol of a guarded table.
-func NewGuardedTable(roles *change.Roles, table *arrow.Schema, partitionBy []string, given map[string]string) (*merge.NewTable, error) {
-	props := roles.Properties()
-	for k, v := range given {
-		if _, is := props[k]; is {
-			return nil, usage("--property %s is set by the role flags", k)
-		}
-		props[k] = v
-	}
-	sch, err := deltatable.SchemaFromArrow(table)
-	if err != nil {
-		return nil, err
-	}
-	md, protocol, err := deltatable.NewTableMetadata(sch, partitionBy, props)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := change.RolesFromProperties(props); err != nil {
-		return nil, usage("%v", err)
-	}
-	return &merge.NewTable{Metadata: md, Protocol: protocol}, nil
-}
-
-// mergeJob puts the run together.
-func (a *applier) mergeJob() (*merge.Job, error) {
-	flags := &change.Flags{
-		Policy: a.roles.Policy, FailOnInvalid: a.job.FailOnInvalid, MissingAsNull: a.job.MissingAsNull,
-		AllowUnknown: a.job.AllowUnknown, Required: a.roles.Required, Format: a.job.Format,
-	}
-	if a.job.Zone != nil {
-		flags.Timezone = a.job.Zone.String()
-	}
-	job := &merge.Job{
-		Table: a.table, Read: a.snap, Create: a.create, Batch: a.batch, Roles: a.roles,
-		FailOnInvalid: a.job.FailOnInvalid, MissingAsNull: a.job.MissingAsNull,
-		RunID: a.run, Retry: a.env.Retry, Now: a.env.Now, Workers: a.env.Workers,
-		BeforeCommit: a.record,
-	}
-	if a.snap != nil {
-		for _, c := range a.job.Roles.NoCheck {
-			job.NoCheck = append(job.NoCheck, change.Check(c))
-		}
-		flags.NoCheck = job.NoCheck
-	}
-	text, err := flags.JSON()
-	if err != nil {
-		return nil, err
-	}
-	job.Tags = map[string]string{change.TagFlags: text}
-	if a.job.AppID != "" {
-		job.Identifier = &deltatable.Txn{AppID: a.job.AppID, Version: a.job.AppVersion}
-	}
-	return job, nil
+	return tags
 }
 
 // record is the BeforeCommit hook: the attempt's outcomes are put before its
@@ -298,6 +227,7 @@ func (a *applier) report(res *merge.Result) *ApplyReport {
 		rep.Why = "no row changed"
 	}
 	rep.Sample = a.sample(res.Outcomes)
+	rep.Expectations = a.expected.counts()
 	return rep
 }
 
@@ -306,6 +236,7 @@ const sampleRows = 20
 
 func (a *applier) sample(out [][]change.Outcome) []OutcomeRow {
 	var rows []OutcomeRow
+	keys, versions := a.kind.columns()
 	for _, culprits := range []bool{true, false} {
 		for f, file := range a.batch.Files {
 			i := 0
@@ -318,7 +249,7 @@ func (a *applier) sample(out [][]change.Outcome) []OutcomeRow {
 					}
 					rows = append(rows, OutcomeRow{
 						File: file.Name, Row: a.files[f].Line(int64(i - 1)), Outcome: o,
-						Key: valuesText(rec, a.roles.Keys, row), Version: valuesText(rec, a.roles.Versions, row),
+						Key: valuesText(rec, keys, row), Version: valuesText(rec, versions, row),
 					})
 					if len(rows) == sampleRows {
 						return rows

@@ -32,6 +32,8 @@ type ApplyJob struct {
 	// Resume is RUN@VERSION of a run whose commit was undecided; "" for none.
 	Resume string
 	Audit  bool // audit the version just made
+	// Expectations are those of the flags, besides what the table remembers.
+	Expectations []change.Expectation
 }
 
 // OutcomeRow is one input row with what became of it, for people.
@@ -55,6 +57,8 @@ type ApplyReport struct {
 	// Outcomes is the location of the outcomes table, or "none".
 	Outcomes string
 	Retries  int
+	// Expectations are the numbers of rows that violated each, by name.
+	Expectations map[string]int64
 	// Sample are up to 20 outcomes, culprits first.
 	Sample []OutcomeRow
 	// Warnings are what went wrong after the commit, which it cannot undo.
