@@ -121,6 +121,12 @@ func withoutOrigin(s *State) State {
 		b.DataChange = false
 		c.Adds = append(c.Adds, &b)
 	}
+	c.Removes = nil
+	for _, r := range s.Removes {
+		b := *r
+		b.DataChange = false
+		c.Removes = append(c.Removes, &b)
+	}
 	return c
 }
 

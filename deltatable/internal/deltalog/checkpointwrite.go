@@ -221,7 +221,7 @@ func removeRow(b *array.StructBuilder, r *action.Remove) {
 	f := b.FieldBuilder
 	appendText(f(0), r.Path)
 	appendOptInt(f(1), r.DeletionTimestamp)
-	appendBool(f(2), r.DataChange)
+	appendBool(f(2), false) // as for adds
 	appendBool(f(3), r.ExtendedFileMetadata)
 	appendValues(f(4), r.PartitionValues, r.PartitionValues != nil)
 	appendOptInt(f(5), r.Size)

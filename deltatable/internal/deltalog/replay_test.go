@@ -261,7 +261,7 @@ func normalState(s *State) plainState {
 	}
 	for _, r := range s.Removes {
 		c := *r
-		c.Tags, c.Stats = nil, ""
+		c.Tags, c.Stats, c.DataChange = nil, "", false
 		p.Removes = append(p.Removes, c)
 	}
 	return p

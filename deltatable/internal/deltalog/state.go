@@ -20,7 +20,8 @@ type State struct {
 	// DataChange has no meaning.
 	Adds []*action.Add
 	// Removes are the log tombstones that the entries and the log checkpoint hold,
-	// ascending by path; without statistics and tags. Whether one has expired depends
+	// ascending by path; without statistics and tags, and their DataChange has no
+	// meaning either. Whether one has expired depends
 	// on the time and is decided by who uses them.
 	Removes []*action.Remove
 	// Txns holds the newest transaction identifier of each application, expired ones too.
