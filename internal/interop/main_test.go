@@ -137,9 +137,9 @@ func appendRows(t *testing.T, path string, d *dataset) {
 
 // applied is what apply --json prints, as far as these tests look at it.
 type applied struct {
-	Run      string           `json:"run"`
-	Outcomes map[string]int64 `json:"outcomes"`
-	Version  *int64           `json:"version"`
+	Run     string           `json:"run"`
+	Counts  map[string]int64 `json:"counts"`
+	Version *int64           `json:"version"`
 }
 
 // apply folds a batch by the command.

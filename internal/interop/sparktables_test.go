@@ -88,7 +88,7 @@ func TestMergeIntoTablesOfSpark(t *testing.T) {
 				"--status-column", "none", "--on-conflict", "reject")
 			batch := &dataset{rows: rows{replaced(first, c.newer), replaced(last, c.stale), replaced(first, c.added)}}
 			done := apply(t, path, batch)
-			if diff := cmp.Diff(map[string]int64{"accepted": 2, "stale": 1}, nonZero(done.Outcomes)); diff != "" {
+			if diff := cmp.Diff(map[string]int64{"accepted": 2, "stale": 1}, nonZero(done.Counts)); diff != "" {
 				t.Errorf("outcomes differ (-want +got):\n%s", diff)
 			}
 

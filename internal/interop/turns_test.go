@@ -79,8 +79,8 @@ func TestTakingTurnsOnStateTable(t *testing.T) {
 				put("old", 5, "active", "older")
 			}
 			done := apply(t, path, batch)
-			if got := done.Outcomes["stale"]; version > 1 && got != 1 {
-				t.Errorf("batch %d has %d stale rows; want 1: %v", version, got, done.Outcomes)
+			if got := done.Counts["stale"]; version > 1 && got != 1 {
+				t.Errorf("batch %d has %d stale rows; want 1: %v", version, got, done.Counts)
 			}
 			put(mine, 1, "active", "new")
 			put("shared", version, "active", mine)
