@@ -22,6 +22,7 @@ import (
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/pipeline"
 	"github.com/deltafold/deltafold/merge"
+	"github.com/deltafold/deltafold/merge/change"
 )
 
 // faulty is a table whose writer under test meets faults, and others do not.
@@ -93,9 +94,8 @@ func (f *faulty) file(rows ...string) string {
 	path := filepath.Join(f.dir, fmt.Sprintf("batch-%d.jsonl", f.batchCount))
 	var b strings.Builder
 	for i, r := range rows {
-		c := append(strings.Fields(r), "")
-		value := "null"
-		if c[3] != "" {
+		c, value := strings.Fields(r), "null"
+		if len(c) > 3 {
 			value = fmt.Sprintf("%q", c[3])
 		}
 		fmt.Fprintf(&b, `{"change_id":"c%d","entity_id":%q,"source_version":%s,"operation":%q,"value":%s}`+"\n", i, c[0], c[1], c[2], value)
@@ -552,4 +552,54 @@ func TestOutcomesAnswerIsLost(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestOutcomesAreCommittedOnce has another run complete the outcomes of a run
+// that is just about to commit them itself (merge-semantics 6): of the two
+// commits on condition of the run's identifier one succeeds, and the run is
+// content.
+func TestOutcomesAreCommittedOnce(t *testing.T) {
+	f := newFaulty(t)
+	f.other("a 1 upsert x")
+	n := 0
+	f.outcomes.Decide = func(c blobstoretest.Call) blobstoretest.Fault {
+		if c.Op != blobstoretest.OpCreate {
+			return blobstoretest.Fault{}
+		}
+		if n++; n > 1 {
+			return blobstoretest.Fault{}
+		}
+		return before(blobstoretest.None, func() { f.other("b 1 upsert z") })
+	}
+	rep, err := pipeline.Apply(t.Context(), f.env, applyJob(f.url, f.file("a 2 upsert y")))
+	if err != nil || len(rep.Warnings) > 0 {
+		t.Fatalf("got %+v, %v", rep, err)
+	}
+	for run, commits := range f.outcomeCommits() {
+		if commits != 1 {
+			t.Errorf("the outcomes of run %s were committed %d times", run, commits)
+		}
+	}
+	if diff := cmp.Diff([]string{"1 0 accepted"}, f.outcomeLines(rep.Run)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	checkComplete(t, f.plain, f.url)
+}
+
+// outcomeCommits counts the commits of the outcomes table by run.
+func (f *faulty) outcomeCommits() map[string]int {
+	f.t.Helper()
+	table, err := f.plain.OpenTable(f.t.Context(), f.url+"-outcomes")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	out := map[string]int{}
+	for v := range latest(f.t, f.plain, f.url+"-outcomes").Version() + 1 {
+		e, err := table.Entry(f.t.Context(), v)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		out[e.Info.Tags[change.TagRun]]++
+	}
+	return out
 }

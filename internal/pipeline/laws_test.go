@@ -133,7 +133,7 @@ func (c *chaos) apply(e *pipeline.Env, b *tabletest.Batch) (string, error) {
 		c.t.Fatal(err)
 	}
 	job := applyJob(c.url, path)
-	if len(c.others) == 0 && len(c.reports) == 0 && len(c.failed) == 0 {
+	if len(c.reports) == 0 { // no table yet
 		job.Roles.OnConflict, job.PartitionBy = string(c.world.Roles.Policy), c.world.Partition
 		job.Properties = map[string]string{"delta.checkpointInterval": fmt.Sprint(1 + c.rng.IntN(6))}
 		if c.rng.IntN(2) == 0 {
@@ -225,8 +225,11 @@ func (c *chaos) faults() {
 			var f blobstoretest.Fault
 			if rng.Float64() < p {
 				f.Kind = kinds[rng.IntN(len(kinds))]
-				if call.Op == blobstoretest.OpCreate && f.Kind == blobstoretest.Half {
+				switch {
+				case call.Op == blobstoretest.OpCreate && f.Kind == blobstoretest.Half:
 					f.Kind = blobstoretest.Late
+				case call.Op == blobstoretest.OpClose && f.Kind == blobstoretest.Late:
+					f.Kind = blobstoretest.LoseAnswer // a writer does not outlive its context
 				}
 				c.counts["faults"]++
 			}

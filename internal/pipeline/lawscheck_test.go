@@ -145,6 +145,11 @@ func (c *chaos) checkOutcomes(before []*tabletest.Oracle, made map[string]deltat
 			got[name] = append(got[name], fmt.Sprintf("%s %v %v %06d %s", r["_run_id"], r["_version"], r["_read_version"], r["_row"], r["outcome"]))
 		}
 	}
+	for run, commits := range c.outcomeCommits() {
+		if commits != 1 {
+			c.t.Errorf("the outcomes of run %s were committed %d times", run, commits)
+		}
+	}
 	for name, lines := range got {
 		slices.Sort(lines)
 		run, rest, _ := strings.Cut(lines[0], " ")
