@@ -50,12 +50,12 @@ func compareFiles(prev, cur *deltatable.Snapshot) liveSets {
 		return l
 	}
 	for _, a := range prev.Files() {
-		if _, ok := cur.File(a.Key()); !ok {
+		if _, ok := cur.File(cur.KeyOf(a)); !ok {
 			l.removed = append(l.removed, a)
 		}
 	}
 	for _, a := range cur.Files() {
-		if _, ok := prev.File(a.Key()); ok {
+		if _, ok := prev.File(prev.KeyOf(a)); ok {
 			l.kept = append(l.kept, a)
 		} else {
 			l.added = append(l.added, a)

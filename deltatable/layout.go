@@ -231,7 +231,7 @@ func (l *Layout) bounds(a *Add) func(column string) Bounds {
 			return ordered.Unknown()
 		}
 		if stats == nil {
-			stats = datafile.StatsBounds(a.Stats, l.data)
+			stats = statsOf(a)(a.Stats, l.data)
 		}
 		return stats(name)
 	}
@@ -296,4 +296,13 @@ func (l *Layout) project(names []string) (*arrow.Schema, error) {
 		fields = append(fields, l.logical.Field(i))
 	}
 	return arrow.NewSchema(fields, nil), nil
+}
+
+// statsOf reads the statistics of a file as far as its writer is to be trusted:
+// those of our own files have exact bounds for long strings and floats.
+func statsOf(a *Add) func(string, *arrow.Schema) func(string) Bounds {
+	if a.Tags[TagFileHash] != "" {
+		return datafile.OwnStatsBounds
+	}
+	return datafile.StatsBounds
 }

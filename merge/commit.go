@@ -174,7 +174,7 @@ func gone(err error) bool {
 // takes away those live in then and not in now.
 func liveDifference(ctx context.Context, sum integrity.Sum, then, now *deltatable.Snapshot, roles *change.Roles) (integrity.Sum, error) {
 	for _, f := range now.Files() {
-		if _, was := then.File(f.Key()); was {
+		if _, was := then.File(then.KeyOf(f)); was {
 			continue
 		}
 		part, err := FileDigest(ctx, now, f, roles)
@@ -184,7 +184,7 @@ func liveDifference(ctx context.Context, sum integrity.Sum, then, now *deltatabl
 		sum = sum.Plus(part)
 	}
 	for _, f := range then.Files() {
-		if _, is := now.File(f.Key()); is {
+		if _, is := now.File(now.KeyOf(f)); is {
 			continue
 		}
 		part, err := FileDigest(ctx, then, f, roles)

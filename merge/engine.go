@@ -16,19 +16,21 @@ import (
 
 // settings are what every kind of run has in common.
 type settings struct {
-	table        *deltatable.Table
-	read         *deltatable.Snapshot // nil: the table is to be made
-	create       *NewTable
-	metadata     *deltatable.Metadata // of the table after the commit, where it changes
-	identifier   *deltatable.Txn
-	runID        string
-	tags         map[string]string
-	beforeCommit func(ctx context.Context, a *Attempt) (*Recorded, error)
-	retry        *deltatable.Retry
-	now          func() time.Time
-	workers      int
-	checkRetries bool
-	files        []int // rows of each input file
+	table      *deltatable.Table
+	read       *deltatable.Snapshot // nil: the table is to be made
+	create     *NewTable
+	metadata   *deltatable.Metadata // of the table after the commit, where it changes
+	identifier *deltatable.Txn
+	// ownIdentifier says that a run which changes no row does not record it.
+	ownIdentifier bool
+	runID         string
+	tags          map[string]string
+	beforeCommit  func(ctx context.Context, a *Attempt) (*Recorded, error)
+	retry         *deltatable.Retry
+	now           func() time.Time
+	workers       int
+	checkRetries  bool
+	files         []int // rows of each input file
 }
 
 // mode is a way of folding rows into a table: what differs between the guarded
@@ -163,7 +165,7 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 			res.setOutcomes(e.files, out)
 			return res, refusal
 		}
-		if e.mode.idle() && e.identifier == nil && st.snap != nil {
+		if e.mode.idle() && (e.identifier == nil || e.ownIdentifier) && st.snap != nil {
 			e.discard(ctx, st)
 			return res, nil
 		}
@@ -335,7 +337,7 @@ func (e *engine) rebase(ctx context.Context, old *state, snap *deltatable.Snapsh
 // they are there: statistics and tags may be new.
 func (o *output) live(snap *deltatable.Snapshot) bool {
 	for i := range o.sources {
-		now, live := snap.File(o.sources[i].add.Key())
+		now, live := snap.File(snap.KeyOf(o.sources[i].add))
 		if !live {
 			return false
 		}

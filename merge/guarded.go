@@ -164,7 +164,7 @@ func (g *guarded) rebase(ctx context.Context, snap *deltatable.Snapshot, added [
 		if h.file == nil {
 			continue
 		}
-		now, live := snap.File(h.key())
+		now, live := snap.File(snap.KeyOf(h.file))
 		if !live {
 			*h, g.redo[id] = hit{}, true
 			continue

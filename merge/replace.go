@@ -36,6 +36,10 @@ type ReplaceJob struct {
 	// is as if the source had never produced it.
 	Dropped []change.Outcome
 
+	// OwnIdentifier says that Identifier is one of ours: a batch that changes no row
+	// does not record it.
+	OwnIdentifier bool
+
 	// The rest is as in Job.
 	Identifier   *deltatable.Txn
 	RunID        string
@@ -141,7 +145,7 @@ func newReplace(job *ReplaceJob) (*replace, error) {
 	r.engine, err = newEngine(settings{
 		table: job.Table, read: job.Read, create: job.Create, identifier: job.Identifier, runID: job.RunID, tags: job.Tags,
 		beforeCommit: job.BeforeCommit, retry: job.Retry, now: now, workers: workersOrAll(job.Workers),
-		checkRetries: job.CheckRetries, files: fileRows(job.Batch),
+		checkRetries: job.CheckRetries, files: fileRows(job.Batch), ownIdentifier: job.OwnIdentifier,
 	}, r, layout, r.target.keys)
 	return r, err
 }
@@ -331,7 +335,7 @@ func (r *replace) lookIn(ctx context.Context, add *deltatable.Add) (err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.files[add.Key()] = out
+	r.files[r.snap.KeyOf(add)] = out
 	return nil
 }
 
@@ -453,7 +457,7 @@ func (r *replace) inserts() []int32 {
 // holds implements mode.
 func (r *replace) holds(o *output) bool {
 	for i := range o.sources {
-		f := r.files[o.sources[i].add.Key()]
+		f := r.files[r.snap.KeyOf(o.sources[i].add)]
 		if f == nil {
 			continue // it was packed in and holds none of the keys
 		}
@@ -523,7 +527,7 @@ func (r *replace) wants(kept []*output) (*wanted, error) {
 	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
 	for _, o := range kept {
 		for i := range o.sources {
-			sources[o.sources[i].add.Key()] = true
+			sources[r.snap.KeyOf(o.sources[i].add)] = true
 		}
 		for _, id := range o.inserts {
 			placed[id] = true
@@ -532,8 +536,8 @@ func (r *replace) wants(kept []*output) (*wanted, error) {
 	out := &wanted{}
 	if r.snap != nil {
 		for _, f := range r.snap.Files() {
-			held := r.files[f.Key()]
-			if held == nil || sources[f.Key()] {
+			held := r.files[r.snap.KeyOf(f)]
+			if held == nil || sources[r.snap.KeyOf(f)] {
 				continue
 			}
 			if n := r.goneIn(held); n > 0 {
