@@ -152,11 +152,20 @@ func (w *world) state() []string {
 
 func stateOf(t testing.TB, snap *deltatable.Snapshot) []string {
 	t.Helper()
-	var out []string
+	var recs []arrow.RecordBatch
 	for rec, err := range snap.Scan(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		recs = append(recs, rec)
+	}
+	return rowsText(recs...)
+}
+
+// rowsText is one text a row, sorted.
+func rowsText(recs ...arrow.RecordBatch) []string {
+	var out []string
+	for _, rec := range recs {
 		for i := range int(rec.NumRows()) {
 			var f []string
 			for _, c := range rec.Columns() {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -42,13 +43,18 @@ type expectations struct {
 // drop, then warn.
 func (a *applier) expect() (*expectations, error) {
 	x := &expectations{}
-	seen := map[string]bool{}
-	for _, e := range append(a.kind.expectations(), a.job.Expectations...) {
-		if seen[e.Name] {
+	x.all = slices.Clone(a.kind.expectations())
+	remembered := len(x.all)
+	for _, e := range a.job.Expectations {
+		at := slices.IndexFunc(x.all, func(o change.Expectation) bool { return o.Name == e.Name })
+		switch {
+		case at < 0:
+			x.all = append(x.all, e)
+		case at >= remembered:
 			return nil, usage("expectation %s is given twice", e.Name)
+		case x.all[at] != e:
+			return nil, usage("expectation %s contradicts what the table remembers: %s, %s", e.Name, x.all[at].Condition, x.all[at].Action)
 		}
-		seen[e.Name] = true
-		x.all = append(x.all, e)
 	}
 	if len(x.all) == 0 {
 		return nil, nil
@@ -156,6 +162,14 @@ func (a *applier) refusedByExpectation() *merge.Result {
 		res.Outcomes = append(res.Outcomes, out)
 	}
 	return res
+}
+
+// list are all expectations of the run.
+func (x *expectations) list() []change.Expectation {
+	if x == nil {
+		return nil
+	}
+	return x.all
 }
 
 // counts are the numbers of rows that violated each expectation, by name.
