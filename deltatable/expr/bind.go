@@ -17,6 +17,10 @@ type Options struct {
 	// literals, and dates and timestamp_ntz beside timestamps. nil refuses
 	// such an expression.
 	Zone *time.Location
+	// Now is what current_timestamp() and its kin give for every row, so that a
+	// statement has one time however often it is evaluated. The zero value refuses
+	// them.
+	Now time.Time
 }
 
 // A Bound is an expression resolved against a schema. It is immutable and safe
@@ -25,6 +29,7 @@ type Bound struct {
 	src  Expr
 	root node
 	cols []string
+	zone *time.Location
 }
 
 // node is a typed expression.
@@ -42,15 +47,24 @@ func Bind(e Expr, sch *arrow.Schema) (*Bound, error) { return BindWith(e, sch, n
 // types and literals. nil options are the defaults. The error is a [*BindError]
 // or an [*UnsupportedError], with its position in the text.
 func BindWith(e Expr, sch *arrow.Schema, o *Options) (*Bound, error) {
-	bd := &binder{sch: sch}
-	if o != nil {
-		bd.zone = o.Zone
-	}
+	bd := newBinder(sch, o)
 	root, err := bd.bind(e)
 	if err != nil {
 		return nil, err
 	}
-	return &Bound{src: e, root: root, cols: bd.cols}, nil
+	return bd.bound(e, root), nil
+}
+
+func (bd *binder) bound(e Expr, root node) *Bound {
+	return &Bound{src: e, root: root, cols: bd.cols, zone: bd.zone}
+}
+
+func newBinder(sch *arrow.Schema, o *Options) *binder {
+	bd := &binder{sch: sch}
+	if o != nil {
+		bd.zone, bd.now = o.Zone, o.Now
+	}
+	return bd
 }
 
 // Type is the type of the expression's values; void for NULL alone.
@@ -113,7 +127,10 @@ func (b *Bound) MayMatch(bounds func(column string) ordered.Bounds) bool {
 type binder struct {
 	sch  *arrow.Schema
 	zone *time.Location
+	now  time.Time
 	cols []string
+	// fallible counts the nodes made so far whose evaluation may fail.
+	fallible int
 }
 
 func (bd *binder) bind(e Expr) (node, error) {
@@ -124,11 +141,13 @@ func (bd *binder) bind(e Expr) (node, error) {
 		return bd.literal(e)
 	case *Logic:
 		l := &logicNode{or: e.Or}
-		for _, a := range e.Args {
+		for i, a := range e.Args {
+			before := bd.fallible
 			p, err := bd.condition(a)
 			if err != nil {
 				return nil, err
 			}
+			l.guard = l.guard || i > 0 && bd.fallible > before
 			l.args = append(l.args, p)
 		}
 		return l, nil
@@ -151,6 +170,8 @@ func (bd *binder) bind(e Expr) (node, error) {
 		return bd.between(e)
 	case *Like:
 		return bd.like(e)
+	case *Cast:
+		return bd.castExpr(e)
 	}
 	return nil, unsupported(e)
 }

@@ -92,7 +92,17 @@ func (bd *binder) operands(le, re Expr) (l, r node, err error) {
 	if l, err = bd.read(l, r.typ()); err != nil {
 		return nil, nil, err
 	}
-	r, err = bd.read(r, l.typ())
+	if r, err = bd.read(r, l.typ()); err != nil {
+		return nil, nil, err
+	}
+	text := func(n node) bool { return n.typ().ID() == arrow.STRING }
+	atomic := func(n node) bool { return !text(n) && !nested(n.typ()) && n.typ().ID() != arrow.NULL }
+	switch { // text that is no literal is cast, row by row
+	case text(l) && atomic(r):
+		l, err = bd.cast(l, textPeer(r.typ()), le, false)
+	case text(r) && atomic(l):
+		r, err = bd.cast(r, textPeer(l.typ()), re, false)
+	}
 	return l, r, err
 }
 
@@ -111,19 +121,7 @@ func (bd *binder) read(n node, t arrow.DataType) (node, error) {
 
 // align brings dates and the two timestamps to one type.
 func (bd *binder) align(l, r node, le, re Expr) (node, node, error) {
-	rank := func(t arrow.DataType) int {
-		switch t := t.(type) {
-		case *arrow.Date32Type:
-			return 1
-		case *arrow.TimestampType:
-			if t.TimeZone == "" {
-				return 2
-			}
-			return 3
-		}
-		return 0
-	}
-	a, b := rank(l.typ()), rank(r.typ())
+	a, b := timeRank(l.typ()), timeRank(r.typ())
 	if a == 0 || b == 0 || a == b {
 		return l, r, nil
 	}

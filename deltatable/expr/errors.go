@@ -66,6 +66,26 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("SQL: %s is not supported, %s", e.What, e.At)
 }
 
+// An EvalError reports a row whose value cannot be computed under ANSI rules: an
+// overflow, a division by zero, text that is no value of the type it is cast to,
+// a value that does not fit the column it is stored in.
+type EvalError struct {
+	Row    int      // within the evaluated batch, from 0
+	Column string   // the column that the value was to be stored in, else ""
+	Pos    Position // of the operator or function in the text
+	Text   string   // the failing part as SQL
+	Msg    string
+}
+
+// Error names the row (from 1), the column if there is one, and the place.
+func (e *EvalError) Error() string {
+	column := ""
+	if e.Column != "" {
+		column = " for the column " + quoteName(e.Column)
+	}
+	return fmt.Sprintf("SQL: %s%s, row %d, at %s near %s", e.Msg, column, e.Row+1, e.Pos, quoteText(e.Text))
+}
+
 // quoteText quotes the start of a text for messages.
 func quoteText(s string) string {
 	const limit = 60

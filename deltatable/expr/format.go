@@ -22,7 +22,7 @@ func precOf(e Expr) int {
 	case *Prefix:
 		return precUnary
 	case *Literal:
-		if strings.HasPrefix(e.Text, "-") && isNumber(e) {
+		if strings.HasPrefix(e.Text, "-") && isNumeral(e) {
 			return precUnary
 		}
 	case *Lambda:
@@ -31,7 +31,7 @@ func precOf(e Expr) int {
 	return precPostfix
 }
 
-func isNumber(e Expr) bool {
+func isNumeral(e Expr) bool {
 	l, ok := e.(*Literal)
 	return ok && l.Kind >= Integer && l.Kind <= Double
 }
@@ -41,7 +41,7 @@ func startsWithDigits(e Expr) bool {
 	for {
 		x, ok := e.(*Index)
 		if !ok {
-			return isNumber(e)
+			return isNumeral(e)
 		}
 		e = x.X
 	}
@@ -143,7 +143,7 @@ func writePredicate(b *strings.Builder, e Expr) {
 func writeOperand(b *strings.Builder, e Expr) {
 	switch e := e.(type) {
 	case *Field:
-		if isNumber(e.X) { // the point would join the digits
+		if isNumeral(e.X) { // the point would join the digits
 			b.WriteString("(" + e.X.String() + ")")
 		} else {
 			put(b, e.X, precPostfix)

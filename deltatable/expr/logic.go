@@ -97,6 +97,9 @@ type logicNode struct {
 	boolTyped
 	or   bool
 	args []pred
+	// guard: an operand after the first may fail, and must not be asked for rows
+	// that the operands before it decide.
+	guard bool
 }
 
 func (l *logicNode) eval(b *batch) (arrow.Array, error) { return evalPred(l, b) }
@@ -106,8 +109,19 @@ func (l *logicNode) test(b *batch) ([]uint8, error) {
 	if err != nil {
 		return nil, err
 	}
+	decided := isFalse
+	if l.or {
+		decided = isTrue
+	}
 	for _, a := range l.args[1:] {
-		next, err := a.test(b)
+		rows := b
+		if l.guard {
+			some := false
+			if rows, some = b.only(func(i int) bool { return out[i] != decided }); !some {
+				break
+			}
+		}
+		next, err := a.test(rows)
 		if err != nil {
 			return nil, err
 		}

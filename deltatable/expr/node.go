@@ -14,6 +14,22 @@ import (
 type batch struct {
 	rows int
 	cols []arrow.Array
+	// live says which rows are wanted; nil is all of them. What may fail gives NULL
+	// for the others instead, so that a branch that is not taken cannot fail.
+	live []bool
+}
+
+func (b *batch) wants(i int) bool { return b.live == nil || b.live[i] }
+
+// only is the batch with fewer rows wanted; none is false if no row is.
+func (b *batch) only(keep func(i int) bool) (out *batch, some bool) {
+	live := make([]bool, b.rows)
+	for i := range live {
+		if b.wants(i) && keep(i) {
+			live[i], some = true, true
+		}
+	}
+	return &batch{rows: b.rows, cols: b.cols, live: live}, some
 }
 
 func newBatch(rec arrow.RecordBatch, names []string) (*batch, error) {
