@@ -126,6 +126,9 @@ func (h *harness) merges(ctx context.Context) error {
 		}
 		for _, e := range h.engines() {
 			task := fmt.Sprintf("merge %s changes", grouped(n))
+			if n == 1 {
+				task = "merge 1 change"
+			}
 			h.results = append(h.results, result{Task: task, Engine: e.name, Cost: median(costs[e.name]), Runs: h.o.repeat})
 		}
 	}
