@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/google/go-cmp/cmp"
@@ -364,6 +366,37 @@ func (l *lawTable) travel(ctx context.Context) error {
 		got := l.byKey(rows)
 		if len(rows) != len(want) || !maps.EqualFunc(got, want, tabletest.SameRow) {
 			return fmt.Errorf("version %d, read again, has other rows", v)
+		}
+	}
+	return nil
+}
+
+// noOrphans: every data file is named by some version; attempts that were lost,
+// refused or idle left none behind.
+func (l *lawTable) noOrphans(ctx context.Context) error {
+	named := map[string]bool{}
+	for v := range l.then {
+		e, err := l.table.Entry(ctx, deltatable.Version(v))
+		if err != nil {
+			return err
+		}
+		for _, a := range e.Actions {
+			if a.Add == nil {
+				continue
+			}
+			key, err := url.PathUnescape(a.Add.Path)
+			if err != nil {
+				return err
+			}
+			named[key] = true
+		}
+	}
+	for info, err := range l.table.Store().List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(info.Key, ".parquet") && !strings.HasPrefix(info.Key, "_delta_log/") && !named[info.Key] {
+			return fmt.Errorf("data file %s is named by no version", info.Key)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,7 +175,11 @@ func (f *faulty) noOrphans(url string) {
 		}
 		for _, a := range e.Actions {
 			if a.Add != nil {
-				named[a.Add.Path] = true
+				key, err := neturl.PathUnescape(a.Add.Path)
+				if err != nil {
+					f.t.Fatal(err)
+				}
+				named[key] = true
 			}
 		}
 	}

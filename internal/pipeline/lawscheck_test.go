@@ -36,6 +36,11 @@ func (c *chaos) check() {
 		}
 	}
 	c.checkOutcomes(before, made)
+	if c.counts["faults"] == 0 {
+		c.noOrphans(c.url)
+		c.noOrphans(c.url + "-outcomes")
+		c.counts["without faults"]++
+	}
 	rep, err := pipeline.Audit(c.t.Context(), c.plain, &pipeline.AuditJob{Table: c.url, Changes: c.dir})
 	if err != nil {
 		c.t.Fatal(err)
