@@ -20,17 +20,23 @@ type progress struct {
 // startProgress shows the current step once delay has passed, on one line that
 // is cleared again by stop.
 func startProgress(w io.Writer, delay time.Duration) *progress {
-	p := &progress{done: make(chan struct{}), gone: make(chan struct{})}
-	go p.show(w, delay)
+	done := make(chan struct{}) // NB: p.done is nil once stop was called, so show has its own
+	p := &progress{done: done, gone: make(chan struct{})}
+	tick := time.NewTicker(100 * time.Millisecond)
+	go func() {
+		defer tick.Stop()
+		p.show(w, done, time.After(delay), tick.C)
+	}()
 	return p
 }
 
-func (p *progress) show(w io.Writer, delay time.Duration) {
+// show waits for start, then draws at each tick until done is closed.
+func (p *progress) show(w io.Writer, done <-chan struct{}, start, tick <-chan time.Time) {
 	defer close(p.gone)
 	select {
-	case <-p.done:
+	case <-done:
 		return
-	case <-time.After(delay):
+	case <-start:
 	}
 	bar := progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(w),
@@ -38,20 +44,17 @@ func (p *progress) show(w io.Writer, delay time.Duration) {
 		progressbar.OptionSetSpinnerChangeInterval(0), // drawn here: the bar's own goroutine outlives it
 		progressbar.OptionSetElapsedTime(true),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionThrottle(50*time.Millisecond),
 	)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		p.mu.Lock()
 		bar.Describe(p.text)
 		p.mu.Unlock()
 		_ = bar.Add(1) // a display that cannot be drawn is no reason to fail
 		select {
-		case <-p.done:
+		case <-done:
 			_ = bar.Finish()
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }
