@@ -96,7 +96,7 @@ func newClauses(job *IntoJob) (*clauses, error) {
 			return nil, err
 		}
 	}
-	if c.source, err = newSourceRows(job.Source, c.bound); err != nil {
+	if c.source, err = newSourceRows(job.Source, c.bound, job.Dropped); err != nil {
 		return nil, err
 	}
 	c.engine, err = newEngine(settings{
@@ -119,17 +119,18 @@ func (c *clauses) evolved() (*deltatable.Metadata, error) {
 
 // sourceRows are the rows of the source with the hash table of their keys.
 type sourceRows struct {
-	recs   []arrow.RecordBatch // columns named as in the pair
-	starts []int32
-	total  int32
-	keys   *keyset.Table // nil: no equality in ON, every pair is looked at
-	first  []int32       // by key: its first row, then next
-	next   []int32       // by row: the next with the same key, -1
-	sorted [][][]byte    // by key column: distinct values; nil where not usable
+	recs    []arrow.RecordBatch // columns named as in the pair
+	starts  []int32
+	total   int32
+	keys    *keyset.Table    // nil: no equality in ON, every pair is looked at
+	dropped []change.Outcome // by row; nil: none
+	first   []int32          // by key: its first row, then next
+	next    []int32          // by row: the next with the same key, -1
+	sorted  [][][]byte       // by key column: distinct values; nil where not usable
 }
 
-func newSourceRows(b *Batch, bound *statement.Bound) (*sourceRows, error) {
-	s := &sourceRows{}
+func newSourceRows(b *Batch, bound *statement.Bound, dropped []change.Outcome) (*sourceRows, error) {
+	s := &sourceRows{dropped: dropped}
 	fields := make([]arrow.Field, b.Schema.NumFields())
 	for i, f := range b.Schema.Fields() {
 		fields[i] = arrow.Field{Name: bound.SourceColumn(f.Name), Type: f.Type, Nullable: true}
@@ -170,7 +171,7 @@ func (s *sourceRows) index(bound *statement.Bound) error {
 		for i := range int(rec.NumRows()) {
 			at := s.starts[r] + int32(i)
 			s.next[at] = -1
-			if !comparable(cols, bound.Keys, i) {
+			if s.drops(at) || !comparable(cols, bound.Keys, i) {
 				continue
 			}
 			buf = row.Append(buf[:0], i)
@@ -195,6 +196,9 @@ func (s *sourceRows) index(bound *statement.Bound) error {
 	}
 	return nil
 }
+
+// drops says that an expectation dropped a row.
+func (s *sourceRows) drops(n int32) bool { return s.dropped != nil && s.dropped[n] != "" }
 
 // boundExpr is what keyColumns evaluates.
 type boundExpr interface {
@@ -315,7 +319,7 @@ func (c *clauses) boundsOf(f *deltatable.Add) func(string) ordered.Bounds {
 }
 
 func (c *clauses) mayMatch(bounds func(string) ordered.Bounds) bool {
-	if c.source.total == 0 {
+	if c.source.total == 0 || c.job.NoMatch {
 		return false
 	}
 	for _, e := range c.bound.TargetOnly {
@@ -352,7 +356,7 @@ func (c *clauses) insertions() error {
 	c.inserts = c.inserts[:0]
 	var missing []int32
 	for n := range c.source.total {
-		if matched[n] {
+		if matched[n] || c.source.drops(n) {
 			continue
 		}
 		if _, made := c.rows[n]; !made {
@@ -475,6 +479,9 @@ func (c *clauses) outcomes() []change.Outcome {
 	out := make([]change.Outcome, c.source.total)
 	for n := range out {
 		out[n] = outNone
+		if c.source.drops(int32(n)) {
+			out[n] = c.source.dropped[n]
+		}
 	}
 	for _, n := range c.inserts {
 		out[n] = outInserted

@@ -364,7 +364,9 @@ func (e *engine) refused(err error) (*Result, error) {
 func refusedResult(files []int, read *deltatable.Snapshot, err error) (*Result, error) {
 	var rule *RefusedError
 	var target *TargetError
-	if !errors.As(err, &rule) && !errors.As(err, &target) {
+	var cardinality *CardinalityError
+	var value *ValueError
+	if !errors.As(err, &rule) && !errors.As(err, &target) && !errors.As(err, &cardinality) && !errors.As(err, &value) {
 		return nil, err
 	}
 	return uniform(files, read, change.BatchRefused), err

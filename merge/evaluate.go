@@ -296,7 +296,7 @@ const pairsAtOnce = 1 << 18
 // pairs fills the evaluation with the pairs of target and source rows that may
 // match, and gives the items for which all of ON is true.
 func (c *clauses) pairs(ev *evaluation, n int) ([]int, error) {
-	if c.source.total == 0 {
+	if c.source.total == 0 || c.job.NoMatch {
 		return nil, nil
 	}
 	if c.source.keys == nil {
@@ -349,6 +349,9 @@ func (c *clauses) allPairs(ev *evaluation, n int) ([]int, error) {
 	for i := range n {
 		for r, rec := range c.source.recs {
 			for s := range int32(rec.NumRows()) {
+				if c.source.drops(c.source.starts[r] + s) {
+					continue
+				}
 				items = append(items, len(ev.targetRows))
 				ev.targetRows = append(ev.targetRows, int32(i))
 				ev.sourcePicks = append(ev.sourcePicks, rows.Pick{Source: int32(r), Row: s})

@@ -19,6 +19,11 @@ type IntoJob struct {
 	// its source.
 	Statement *statement.Statement
 	Source    *Batch
+	// Dropped is as in Job.
+	Dropped []change.Outcome
+	// NoMatch says that ON is never true, whatever the rows: a statement that
+	// deletes, updates or overwrites by its BY SOURCE clauses alone.
+	NoMatch bool
 	// Evolve adds columns that only the source has to the table.
 	Evolve bool
 	// Self says that the source was read from the target at Read: a retry, which

@@ -29,7 +29,7 @@ func Apply(ctx context.Context, e *Env, j *ApplyJob) (*ApplyReport, error) {
 // fold runs one batch through a kind, from the beginning again whenever another
 // writer changed what the batch was read against (R5, R9).
 func (e *Env) fold(ctx context.Context, j *ApplyJob, k kind) (*ApplyReport, error) {
-	in, err := e.inputs(j.Files)
+	in, err := e.kindInputs(j.Files, k)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,20 @@ func (e *Env) fold(ctx context.Context, j *ApplyJob, k kind) (*ApplyReport, erro
 			return nil, err
 		}
 	}
+}
+
+// kindInputs are the files of a run; a kind that reads its rows itself may do
+// with none, and then names those that it reads.
+func (e *Env) kindInputs(files []string, k kind) (*inputs, error) {
+	if m, ok := k.(*mergeKind); ok {
+		if m.source != nil {
+			files = m.source.Files
+		}
+		if len(files) == 0 {
+			return &inputs{}, nil
+		}
+	}
+	return e.inputs(files)
 }
 
 // applier is one call of fold; once is one reading of the batch against one
@@ -129,6 +143,9 @@ func (a *applier) read(ctx context.Context) error {
 	sch, err := a.kind.prepare(ctx, a)
 	if err != nil {
 		return err
+	}
+	if own, ok := a.kind.(sourceReader); ok {
+		return own.readSource(ctx, a, sch)
 	}
 	o := &changefile.Options{
 		Format: a.job.Format, Schema: sch, Zone: a.job.Zone,
