@@ -22,6 +22,7 @@ func (a *app) applyCommand() *cobra.Command {
 	var made newTableFlags
 	var delivery deliveryFlags
 	var audit bool
+	var expect expectFlags
 	c := a.command("apply TABLE FILE... [flags]", "Fold one batch of changes into a guarded table, as one commit", tableArgs(true),
 		func(cmd *cobra.Command, args []string) error {
 			if err := delivery.check(cmd); err != nil {
@@ -35,6 +36,10 @@ func (a *app) applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			expectations, err := expect.expectations()
+			if err != nil {
+				return err
+			}
 			e := a.env()
 			e.Retry = delivery.retry()
 			return a.apply(cmd.Context(), e, &pipeline.ApplyJob{
@@ -42,7 +47,7 @@ func (a *app) applyCommand() *cobra.Command {
 				PartitionBy: made.partitionBy, Properties: props, Format: input.format,
 				AllowUnknown: input.allowUnknown, MissingAsNull: input.missingAsNull, FailOnInvalid: input.failOnInvalid,
 				Zone: zone, Batch: delivery.batch, AppID: delivery.appID, AppVersion: delivery.batchVersion,
-				Resume: delivery.resume, Audit: audit,
+				Resume: delivery.resume, Audit: audit, Expectations: expectations,
 			})
 		})
 	roles.add(c)
@@ -50,13 +55,19 @@ func (a *app) applyCommand() *cobra.Command {
 	input.addJudging(c)
 	made.add(c)
 	delivery.add(c)
+	expect.add(c)
 	c.Flags().BoolVar(&audit, "audit", false, "audit the version just made")
 	return c
 }
 
 // apply runs the batch and prints its report, also that of a refused batch.
 func (a *app) apply(ctx context.Context, e *pipeline.Env, j *pipeline.ApplyJob) error {
-	rep, err := pipeline.Apply(ctx, e, j)
+	return a.fold(ctx, func(ctx context.Context) (*pipeline.ApplyReport, error) { return pipeline.Apply(ctx, e, j) })
+}
+
+// fold runs a batch and prints its report, also that of a refused batch.
+func (a *app) fold(ctx context.Context, run func(context.Context) (*pipeline.ApplyReport, error)) error {
+	rep, err := run(ctx)
 	a.progress.stop()
 	if rep == nil {
 		return err
@@ -92,6 +103,7 @@ type applyJSON struct {
 	Why            string                `json:"why,omitempty"`
 	Created        bool                  `json:"created"`
 	AlreadyApplied bool                  `json:"already_applied"`
+	Expectations   map[string]int64      `json:"expectations,omitempty"`
 	Outcomes       string                `json:"outcomes"`
 	Retries        int                   `json:"retries"`
 	Sample         []pipeline.OutcomeRow `json:"sample"`
@@ -104,7 +116,7 @@ func applyObject(rep *pipeline.ApplyReport, err error) *applyJSON {
 	out := &applyJSON{
 		Run: rep.Run, Batch: rep.Batch, Table: rep.Table, Counts: rep.Counts, Version: rep.Version, ReadVersion: rep.ReadVersion,
 		Why: rep.Why, Created: rep.Created, AlreadyApplied: rep.AlreadyApplied, Outcomes: rep.Outcomes, Retries: rep.Retries,
-		Sample: rep.Sample, Warnings: rep.Warnings,
+		Sample: rep.Sample, Warnings: rep.Warnings, Expectations: rep.Expectations,
 	}
 	if rep.Audit != nil {
 		out.Audit = auditObject(rep.Audit)
@@ -169,6 +181,9 @@ func (a *app) printApply(rep *pipeline.ApplyReport, err error) {
 		a.printf("version: %d\n", *rep.Version)
 	default:
 		a.printf("version: none, %s\n", rep.Why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rep.Expectations)) {
+		a.printf("expectation %s: %s violate it\n", name, plural(rep.Expectations[name], "row"))
 	}
 	if rep.Retries > 0 {
 		a.printf("retries: %d\n", rep.Retries)

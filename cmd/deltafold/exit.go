@@ -57,7 +57,8 @@ func statusOf(err error) int {
 	case is[usageError](err), is[*pipeline.UsageError](err),
 		is[*expr.SyntaxError](err), is[*expr.BindError](err), is[*expr.UnsupportedError](err):
 		return statusUsage
-	case is[*merge.RefusedError](err), is[*merge.TargetError](err), is[*pipeline.RuleError](err), is[*deltatable.ValueError](err):
+	case is[*merge.RefusedError](err), is[*merge.TargetError](err), is[*pipeline.RuleError](err), is[*deltatable.ValueError](err),
+		is[*merge.CardinalityError](err), is[*merge.ValueError](err), is[*expr.EvalError](err):
 		return statusRules
 	}
 	return statusFailed

@@ -79,7 +79,8 @@ Start with: deltafold demo`,
 			root.AddCommand(c)
 		}
 	}
-	add("fold", a.demoCommand(), a.createCommand(), a.adoptCommand(), a.applyCommand(), a.appendCommand())
+	add("fold", a.demoCommand(), a.createCommand(), a.adoptCommand(), a.applyCommand(), a.appendCommand(),
+		a.mergeCommand(), a.replaceCommand(), a.overwriteCommand(), a.deleteCommand(), a.updateCommand())
 	add("look", a.readCommand(), a.historyCommand(), a.describeCommand(), a.outcomesCommand(), a.auditCommand())
 	add("care", a.repairOutcomesCommand(), a.logCheckpointCommand(), a.setPropertyCommand())
 	return root

@@ -236,6 +236,8 @@ func (a *applier) report(res *merge.Result) *ApplyReport {
 	}
 	switch {
 	case res.Version != nil:
+	case res.AlreadyApplied && a.job.AppID == "":
+		rep.Why = "the same batch was applied already (--again applies it all the same)"
 	case res.AlreadyApplied:
 		rep.Why = fmt.Sprintf("already applied: the table has a version of application %s at or above %d", a.job.AppID, a.job.AppVersion)
 	case res.Counts[change.BatchRefused] > 0:

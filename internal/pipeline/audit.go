@@ -55,15 +55,16 @@ func Audit(ctx context.Context, e *Env, j *AuditJob) (*checkpoints.Report, error
 // auditOutcomes finds the outcomes table; none stays unchecked, which the audit
 // says, and one that is not there is what it reports.
 func (e *Env) auditOutcomes(ctx context.Context, o *checkpoints.Options, t *deltatable.Table, snap *deltatable.Snapshot) error {
-	roles, ok, err := change.RolesFromProperties(snap.Properties())
-	if err != nil || !ok {
-		return err
-	}
-	out, err := e.openOutcomes(ctx, t.Store().URL(), roles.Outcomes)
+	mode, err := change.ModeOf(snap.Properties())
 	if err != nil {
 		return err
 	}
-	if out != nil {
+	out, err := e.openOutcomes(ctx, t.Store().URL(), snap.Properties()[change.PropOutcomes])
+	if err != nil {
+		return err
+	}
+	// A plain table has outcomes once a statement made some.
+	if out != nil && (mode != change.Plain || out.snap != nil) {
 		o.Outcomes = out.table
 	}
 	return nil
@@ -72,7 +73,7 @@ func (e *Env) auditOutcomes(ctx context.Context, o *checkpoints.Options, t *delt
 // audit checks the version that a run just made.
 func (a *applier) audit(ctx context.Context, v deltatable.Version) (*checkpoints.Report, error) {
 	o := &checkpoints.Options{From: &v, To: &v, Now: a.env.Now, Batches: oneBatch{a}}
-	if a.outcomes != nil {
+	if a.outcomes != nil && a.outcomes.snap != nil {
 		o.Outcomes = a.outcomes.table
 	}
 	return checkpoints.Audit(ctx, a.table, o)

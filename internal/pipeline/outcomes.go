@@ -466,11 +466,7 @@ func RepairOutcomes(ctx context.Context, e *Env, table string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open table %s: %w", table, err)
 	}
-	roles, err := GuardedRoles(snap)
-	if err != nil {
-		return "", err
-	}
-	o, err := e.openOutcomes(ctx, t.Store().URL(), roles.Outcomes)
+	o, err := e.openOutcomes(ctx, t.Store().URL(), snap.Properties()[change.PropOutcomes])
 	if err != nil {
 		return "", err
 	}

@@ -26,6 +26,7 @@ type ReplaceJob struct {
 	Using    []string
 	Sequence string
 	Ties     string // --ties; "" is append, or what the table remembers
+	Outcomes string // location of the outcomes table of a new table; "" is the default
 	// Again applies a batch that was applied already (merge-semantics 4).
 	Again bool
 }
@@ -115,7 +116,7 @@ func (k *replaceKind) fresh(ctx context.Context, a *applier) (*arrow.Schema, err
 	if err != nil {
 		return nil, err
 	}
-	roles.Expectations = slices.Clone(a.job.Expectations)
+	roles.Expectations, roles.Outcomes = slices.Clone(a.job.Expectations), k.job.Outcomes
 	props := roles.Properties()
 	if _, given := a.job.Properties[propTxnRetention]; !given {
 		props[propTxnRetention] = replaceRetention
