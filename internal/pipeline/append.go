@@ -152,13 +152,13 @@ func (a *appender) existing() error {
 	if mode != change.Plain && !a.job.BreakGuard {
 		return &RuleError{fmt.Sprintf("table %s is %s: append could break its rules; use apply, or --break-guard to append all the same", a.job.Table, mode)}
 	}
-	if len(a.job.PartitionBy) > 0 || len(a.job.Properties) > 0 {
-		return usage("--partition-by and --property are for a new table")
+	if err := checkTableFlags(a.snap, a.job.PartitionBy, a.job.Properties); err != nil {
+		return err
 	}
 	if err := a.snap.CheckAppendable(); err != nil {
 		return fmt.Errorf("append to table %s: %w", a.job.Table, err)
 	}
-	a.layout = a.snap.Layout()
+	a.layout, a.md, a.proto = a.snap.Layout(), nil, nil // those of a try at creating the table
 	if a.job.Schema == "" {
 		return nil
 	}

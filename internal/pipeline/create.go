@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,4 +188,18 @@ func SplitProperties(given []string) (props map[string]string, outcomes string, 
 		}
 	}
 	return props, outcomes, nil
+}
+
+// checkTableFlags refuses flags about a new table that contradict the table
+// which is there; the same command again must not fail.
+func checkTableFlags(snap *deltatable.Snapshot, partitionBy []string, props map[string]string) error {
+	if have := snap.PartitionColumns(); len(partitionBy) > 0 && !slices.EqualFunc(partitionBy, have, strings.EqualFold) {
+		return usage("--partition-by %s is for a new table: this one is partitioned by %q", strings.Join(partitionBy, ","), have)
+	}
+	for _, k := range slices.Sorted(maps.Keys(props)) {
+		if v, ok := snap.Property(k); !ok || v != props[k] {
+			return usage("--property %s=%s is for a new table: set-property changes it on one that is there", k, props[k])
+		}
+	}
+	return nil
 }
