@@ -73,7 +73,7 @@ func (e *Env) auditOutcomes(ctx context.Context, o *checkpoints.Options, t *delt
 // audit checks the version that a run just made.
 func (a *applier) audit(ctx context.Context, v deltatable.Version) (*checkpoints.Report, error) {
 	o := &checkpoints.Options{From: &v, To: &v, Now: a.env.Now, Batches: oneBatch{a}}
-	if a.outcomes != nil && a.outcomes.snap != nil {
+	if a.outcomes != nil {
 		o.Outcomes = a.outcomes.table
 	}
 	return checkpoints.Audit(ctx, a.table, o)
