@@ -5,6 +5,7 @@ import (
 
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/pipeline"
+	"github.com/deltafold/deltafold/merge/change"
 )
 
 func (a *app) appendCommand() *cobra.Command {
@@ -21,8 +22,8 @@ func (a *app) appendCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if outcomes != "" {
-				return usagef("an append has no outcomes: leave the property of their location out")
+			if outcomes != "" { // an append has none; statements on the table will
+				props[change.PropOutcomes] = outcomes
 			}
 			zone, err := a.zone()
 			if err != nil {

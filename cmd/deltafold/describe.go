@@ -142,6 +142,8 @@ func (a *app) printDescribe(d *pipeline.DescribeReport) {
 	}
 	if d.Roles != nil {
 		a.printRoles(d.Roles)
+	}
+	if d.Outcomes != "" {
 		a.printf("outcomes: %s\n", d.Outcomes)
 	}
 	printed := false

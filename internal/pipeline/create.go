@@ -97,8 +97,12 @@ func newTable(rep *TableReport, j *CreateJob, sch *arrow.Schema) (*merge.NewTabl
 		rep.Roles = roles
 		return NewGuardedTable(roles, table, j.PartitionBy, j.Properties)
 	}
-	if j.Roles.Outcomes != "" {
-		return nil, usage("a plain table has no outcomes: %s is for a guarded one", change.PropOutcomes)
+	props := maps.Clone(j.Properties)
+	if j.Roles.Outcomes != "" { // of the statements that will be carried out on it
+		if props == nil {
+			props = map[string]string{}
+		}
+		props[change.PropOutcomes] = j.Roles.Outcomes
 	}
 	// NB: from the text again, so that what Arrow cannot say (char and varchar,
 	// comments) is kept.
@@ -106,7 +110,7 @@ func newTable(rep *TableReport, j *CreateJob, sch *arrow.Schema) (*merge.NewTabl
 	if err != nil {
 		return nil, usage("--schema: %v", err)
 	}
-	md, p, err := deltatable.NewTableMetadata(ds, j.PartitionBy, j.Properties)
+	md, p, err := deltatable.NewTableMetadata(ds, j.PartitionBy, props)
 	if err != nil {
 		return nil, newTableError(err)
 	}

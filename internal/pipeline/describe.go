@@ -38,8 +38,8 @@ type DescribeReport struct {
 	Rows *int64
 	// Txns are the recorded transaction identifiers.
 	Txns []*deltatable.Txn
-	// Roles are those of a guarded table, else nil; Outcomes is where its
-	// outcomes are.
+	// Roles are those of a guarded table, else nil. Outcomes is where the
+	// outcomes are, "" for a plain table that does not say.
 	Roles    *change.Roles
 	Outcomes string
 	// Problem says what is wrong with the roles that the table remembers.
@@ -80,11 +80,10 @@ func Describe(ctx context.Context, e *Env, table string) (*DescribeReport, error
 	if err != nil {
 		rep.Problem = err.Error()
 	}
-	if rep.Roles != nil {
-		rep.Outcomes = change.OutcomesNone
-		if rep.Roles.Outcomes != change.OutcomesNone {
-			rep.Outcomes = OutcomesURL(rep.Table, rep.Roles.Outcomes)
-		}
+	if where, set := rep.Properties[change.PropOutcomes]; where == change.OutcomesNone {
+		rep.Outcomes = where
+	} else if set || rep.Mode != change.Plain {
+		rep.Outcomes = OutcomesURL(rep.Table, where)
 	}
 	if err := snap.CheckWritable(); err != nil {
 		rep.ReadOnly = err.Error()

@@ -24,7 +24,7 @@ type OutcomesJob struct {
 	Out     io.Writer
 }
 
-// ReadOutcomes writes outcomes of a guarded table: by the version that the run
+// ReadOutcomes writes outcomes of a table: by the version that the run
 // read, runs without a commit before the one that made the next version, then by
 // batch, run, file and row. A table without outcomes yet has no rows to write.
 func ReadOutcomes(ctx context.Context, e *Env, j *OutcomesJob) (*ReadReport, error) {
@@ -36,14 +36,11 @@ func ReadOutcomes(ctx context.Context, e *Env, j *OutcomesJob) (*ReadReport, err
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", j.Table, err)
 	}
-	roles, err := GuardedRoles(snap)
-	if err != nil {
-		return nil, err
-	}
-	if roles.Outcomes == change.OutcomesNone {
+	where, _ := snap.Property(change.PropOutcomes)
+	if where == change.OutcomesNone {
 		return nil, &RuleError{fmt.Sprintf("table %s keeps no outcomes (property %s is none)", j.Table, change.PropOutcomes)}
 	}
-	url := OutcomesURL(t.Store().URL(), roles.Outcomes)
+	url := OutcomesURL(t.Store().URL(), where)
 	ot, err := e.OpenTable(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("outcomes: %w", err)

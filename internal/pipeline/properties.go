@@ -49,9 +49,6 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 	if err != nil {
 		return nil, err
 	}
-	if _, is := props[change.PropOutcomes]; is && mode == change.Plain {
-		return nil, usage("the table is plain and has no outcomes: %s is for a guarded one", change.PropOutcomes)
-	}
 	rep := &TableReport{Table: t.Store().URL(), Mode: mode, Schema: snap.Schema()}
 	md := *snap.Metadata()
 	md.Configuration = snap.Properties()
