@@ -130,13 +130,13 @@ func (s *summary) endTest(e *event, lines []string) {
 	switch e.Action {
 	case "pass":
 		s.passed[e.Package]++
-		for _, l := range lines {
+		for _, l := range said(lines) {
 			if telling.MatchString(l) {
-				fmt.Fprintf(s.out, "     %s: %s\n", e.Test, strings.TrimSpace(l))
+				fmt.Fprintf(s.out, "     %s: %s\n", e.Test, l)
 			}
 		}
 	case "skip":
-		r.Reason = reason(lines)
+		r.Reason = strings.Join(said(lines), " ")
 		fmt.Fprintf(s.out, "skip %s %s: %s\n", e.Package, e.Test, r.Reason)
 	case "fail":
 		s.failures++
@@ -156,16 +156,16 @@ func (s *summary) endPackage(e *event, lines []string) {
 	}
 }
 
-// reason is what a test said when it skipped.
-func reason(lines []string) string {
-	var said []string
+// said are the lines of a test without those of the test runner.
+func said(lines []string) []string {
+	var out []string
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
 		if l != "" && !strings.HasPrefix(l, "===") && !strings.HasPrefix(l, "---") {
-			said = append(said, l)
+			out = append(out, l)
 		}
 	}
-	return strings.Join(said, " ")
+	return out
 }
 
 // finish keeps the records and fails if anything did, or if nothing ran.
