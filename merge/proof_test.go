@@ -1,6 +1,9 @@
 package merge_test
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,5 +94,38 @@ func TestRetryGivesUpNewRowsThatAWinnerAdded(t *testing.T) {
 			t.Errorf("%s: state (-want +got):\n%s", c.winner, diff)
 		}
 		w.checkDigest(t)
+	}
+}
+
+// TestRetryRefusesATableThatAWinnerBroke: a winner that doubles a key of the
+// batch, or spoils its row, has the batch refused whole, late (merge-semantics 1,
+// R2), and no file of the lost attempt stays.
+func TestRetryRefusesATableThatAWinnerBroke(t *testing.T) {
+	for _, winner := range []string{"a 1 active twice NULL", "a NULL active x NULL", "n NULL active x NULL", "n 1 strange x NULL"} {
+		w := newWorld(t, alone(worldSpec{}))
+		w.apply("a 1 upsert x")
+		var files []string
+		job := w.job("a 2 upsert mine", "n 1 upsert mine")
+		onAttempt(job, 1, func() {
+			ours := w.listed(t)
+			w.foreign(t, false, nil, winner)
+			for _, f := range w.listed(t) {
+				if !slices.Contains(ours, f) || slices.ContainsFunc(w.files(t), func(a *deltatable.Add) bool { return a.Path == f }) || strings.HasPrefix(f, "_delta_log/") {
+					files = append(files, f) // what is there without our attempt
+				}
+			}
+		})
+		res, err := merge.Run(t.Context(), job)
+		var broken *merge.TargetError
+		if !errors.As(err, &broken) || res == nil || res.Version != nil {
+			t.Errorf("%s: got %+v, %v, want a refusal", winner, res, err)
+			continue
+		}
+		if diff := cmp.Diff([]string{"batch_refused", "batch_refused"}, outcomes(res)); diff != "" {
+			t.Errorf("%s: outcomes (-want +got):\n%s", winner, diff)
+		}
+		if diff := cmp.Diff(files, w.listed(t)); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", winner, diff)
+		}
 	}
 }

@@ -520,3 +520,43 @@ func TestRefusedLate(t *testing.T) {
 	f.noOrphans(f.url + "-outcomes")
 	checkComplete(t, f.plain, f.url)
 }
+
+// TestLostAnswersOfCreation is TestLostAnswers for version 0, alone and with a
+// winner who makes the table: then everything starts over (R5).
+func TestLostAnswersOfCreation(t *testing.T) {
+	for _, kind := range []blobstoretest.FaultKind{blobstoretest.None, blobstoretest.LoseAnswer, blobstoretest.LoseRequest, blobstoretest.Late} {
+		for _, winner := range []bool{false, true} {
+			t.Run(fmt.Sprintf("kind %d, winner %v", kind, winner), func(t *testing.T) {
+				f := newFaulty(t)
+				do := func() {
+					if winner {
+						f.other("a 3 upsert theirs", "w 1 upsert theirs")
+					}
+				}
+				f.state.Decide = onCommit(0, map[int]blobstoretest.Fault{1: before(kind, do)})
+				rep, err := pipeline.Apply(t.Context(), f.env, applyJob(f.url, f.file("a 2 upsert mine", "b 1 upsert mine")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				must(t, f.state.Land())
+				state, lines := []string{"a 2 active mine", "b 1 active mine"}, []string{"0  accepted", "0  accepted"}
+				if winner {
+					state = []string{"a 3 active theirs", "b 1 active mine", "w 1 active theirs"}
+					lines = []string{"1 0 stale", "1 0 accepted"}
+				}
+				if diff := cmp.Diff(state, f.rows()); diff != "" {
+					t.Errorf("state (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(lines, f.outcomeLines(rep.Run)); diff != "" {
+					t.Errorf("outcomes (-want +got):\n%s", diff)
+				}
+				if rep.Created == winner {
+					t.Errorf("created is %v", rep.Created)
+				}
+				f.noOrphans(f.url)
+				f.noOrphans(f.url + "-outcomes")
+				checkComplete(t, f.plain, f.url)
+			})
+		}
+	}
+}
