@@ -143,12 +143,15 @@ func (a *app) printDescribe(d *pipeline.DescribeReport) {
 	if d.Roles != nil {
 		a.printRoles(d.Roles)
 	}
+	if d.Replace != nil {
+		a.printReplace(d.Replace)
+	}
 	if d.Outcomes != "" {
 		a.printf("outcomes: %s\n", d.Outcomes)
 	}
 	printed := false
 	for _, k := range slices.Sorted(maps.Keys(d.Properties)) {
-		if d.Roles != nil && strings.HasPrefix(k, change.PropPrefix) {
+		if (d.Roles != nil || d.Replace != nil) && strings.HasPrefix(k, change.PropPrefix) {
 			continue // told as roles
 		}
 		if !printed {
@@ -220,6 +223,42 @@ func (a *app) printRoles(r *change.Roles) {
 	line("on conflict", string(r.Policy))
 }
 
+// printReplace says how a table in mode replace reads its batches.
+func (a *app) printReplace(r *change.ReplaceRoles) {
+	a.printf("roles:\n  %-14s %s\n  %-14s %s\n  %-14s %s\n", "using", strings.Join(r.Keys, ", "), "sequence by", r.Sequence, "ties", tiesOf(r))
+	for _, x := range r.Expectations {
+		a.printf("  %-14s %s: %s\n", "expect "+string(x.Action), x.Name, x.Condition)
+	}
+}
+
+func tiesOf(r *change.ReplaceRoles) string {
+	if r.IgnoreIdentical {
+		return change.TiesIgnoreIdentical
+	}
+	return change.TiesAppend
+}
+
+func rolesObject(r *change.Roles) map[string]string {
+	if r == nil {
+		return nil
+	}
+	return r.Properties()
+}
+
+type replaceJSON struct {
+	Using        []string             `json:"using"`
+	Sequence     string               `json:"sequence_by"`
+	Ties         string               `json:"ties"`
+	Expectations []change.Expectation `json:"expectations,omitempty"`
+}
+
+func replaceObject(r *change.ReplaceRoles) *replaceJSON {
+	if r == nil {
+		return nil
+	}
+	return &replaceJSON{r.Keys, r.Sequence, tiesOf(r), r.Expectations}
+}
+
 func describeObject(d *pipeline.DescribeReport) any {
 	type txn struct {
 		AppID   string `json:"app_id"`
@@ -247,11 +286,12 @@ func describeObject(d *pipeline.DescribeReport) any {
 		Problem    string                  `json:"problem,omitempty"`
 		Columns    []pipeline.ColumnReport `json:"columns"`
 		Properties map[string]string       `json:"properties"`
+		Replace    *replaceJSON            `json:"replace,omitempty"`
 		Outcomes   string                  `json:"outcomes,omitempty"`
 		Txns       []txn                   `json:"transaction_identifiers"`
 	}{
 		d.Table, d.ID, d.Name, d.Mode, d.Version, timeText(d.Timestamp), d.Rows, d.Files, d.Bytes,
 		d.Protocol.MinReader, d.Protocol.MinWriter, d.Protocol.ReaderFeatures, d.Protocol.WriterFeatures,
-		d.ReadOnly, d.Problem, d.Columns, d.Properties, d.Outcomes, txns,
+		d.ReadOnly, d.Problem, d.Columns, d.Properties, replaceObject(d.Replace), d.Outcomes, txns,
 	}
 }

@@ -56,6 +56,9 @@ func (a *app) readCommand() *cobra.Command {
 	f.StringVar(&job.Where, "where", "", "`SQL` condition on the rows")
 	f.StringSliceVar(&job.OrderBy, "order-by", nil, "`columns` to sort by, each with desc after it where it descends")
 	f.Int64Var(&limit, "limit", 0, "print at most this `number` of rows")
+	f.BoolVar(&job.Count, "count", false, "print the number of rows in place of them")
+	f.StringSliceVar(&job.CountBy, "count-by", nil, "print the number of rows for each combination of values in these `columns`")
+	f.StringVar(&job.CountAs, "count-as", "", "`name` of the column of numbers (default count)")
 	f.StringVar(&job.Format, "format", "", "table, jsonl, csv, parquet or arrow (default: by the name of --output, else table)")
 	f.StringVar(&job.Output, "output", "", "write to this `file` or URL in place of standard output")
 	return c

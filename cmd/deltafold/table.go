@@ -33,12 +33,18 @@ func (a *app) createCommand() *cobra.Command {
 
 func (a *app) adoptCommand() *cobra.Command {
 	var roles roleFlags
-	c := a.command("adopt TABLE [flags]", "Put a table that is there under the guarded merge, after a check of its rows", tableArgs(false),
+	var job pipeline.AdoptJob
+	c := a.command("adopt TABLE [flags]", "Put a table that is there under the guarded merge or REPLACE USING, after a check of its rows", tableArgs(false),
 		func(cmd *cobra.Command, args []string) error {
-			rep, err := pipeline.Adopt(cmd.Context(), a.env(), &pipeline.AdoptJob{Table: args[0], Roles: roles.flags(cmd, "")})
+			job.Table, job.Roles = args[0], roles.flags(cmd, "")
+			rep, err := pipeline.Adopt(cmd.Context(), a.env(), &job)
 			return a.tableReport("adopted", rep, err)
 		})
 	roles.add(c)
+	f := c.Flags()
+	f.StringSliceVar(&job.Using, "using", nil, "key `columns`, for REPLACE USING")
+	f.StringVar(&job.Sequence, "sequence-by", "", "sequence `column`, for REPLACE USING")
+	f.StringVar(&job.Ties, "ties", "", "append or ignore-identical, for REPLACE USING (default append)")
 	return c
 }
 
@@ -84,8 +90,9 @@ func (a *app) tableReport(done string, rep *pipeline.TableReport, err error) err
 			Table   string              `json:"table"`
 			Mode    change.Mode         `json:"mode"`
 			Version *deltatable.Version `json:"version"`
-			Roles   *change.Roles       `json:"roles,omitempty"`
-		}{rep.Table, rep.Mode, rep.Version, rep.Roles})
+			Roles   map[string]string   `json:"roles,omitempty"` // as the table's properties spell them
+			Replace *replaceJSON        `json:"replace,omitempty"`
+		}{rep.Table, rep.Mode, rep.Version, rolesObject(rep.Roles), replaceObject(rep.Replace)})
 	}
 	if rep.Version == nil {
 		a.printf("nothing to do: %s table %s is so already\n", rep.Mode, rep.Table)
@@ -94,6 +101,9 @@ func (a *app) tableReport(done string, rep *pipeline.TableReport, err error) err
 	a.printf("%s %s table %s, version %d\n", done, rep.Mode, rep.Table, *rep.Version)
 	if rep.Roles != nil {
 		a.printRoles(rep.Roles)
+	}
+	if rep.Replace != nil {
+		a.printReplace(rep.Replace)
 	}
 	return nil
 }

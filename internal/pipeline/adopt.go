@@ -15,16 +15,34 @@ import (
 	"github.com/deltafold/deltafold/merge/change"
 )
 
-// AdoptJob is one invocation of adopt.
+// AdoptJob is one invocation of adopt: for the guarded merge, or with Using and
+// Sequence for REPLACE USING.
 type AdoptJob struct {
 	Table string
 	Roles RoleFlags
+	// Using, Sequence and Ties are --using, --sequence-by and --ties.
+	Using          []string
+	Sequence, Ties string
 }
 
-// Adopt puts a table that is there under the guarded merge, after a check of
-// all its rows against the rules (merge-semantics 1). A *RuleError or a
-// *merge.TargetError says which rule it breaks; nothing is committed then.
-// A table that is adopted with these roles already is left as it is.
+// mode is what the flags ask for.
+func (j *AdoptJob) mode() (change.Mode, error) {
+	switch {
+	case len(j.Using) == 0 && j.Sequence == "" && j.Ties == "":
+		return change.Guarded, nil
+	case len(j.Using) == 0 || j.Sequence == "":
+		return "", usage("REPLACE USING needs both --using and --sequence-by")
+	case j.Roles.Given():
+		return "", usage("--using and --sequence-by are for REPLACE USING, which has no other role flags")
+	}
+	return change.Replace, nil
+}
+
+// Adopt puts a table that is there under the guarded merge or REPLACE USING,
+// after a check of all its rows against the rules (merge-semantics 1 and 4). A
+// *RuleError or a *merge.TargetError says which rule it breaks; nothing is
+// committed then. A table that is adopted with these roles already is left as it
+// is.
 func Adopt(ctx context.Context, e *Env, j *AdoptJob) (*TableReport, error) {
 	t, err := e.OpenTable(ctx, j.Table)
 	if err != nil {
@@ -50,40 +68,49 @@ func (e *Env) adopt(ctx context.Context, t *deltatable.Table, j *AdoptJob) (*Tab
 	if err != nil {
 		return nil, err
 	}
-	rep := &TableReport{Table: t.Store().URL(), Mode: change.Guarded, Schema: snap.Schema()}
-	switch mode {
-	case change.Guarded:
-		if rep.Roles, err = GuardedRoles(snap); err != nil {
-			return nil, err
-		}
-		return rep, CheckFlags(&j.Roles, rep.Roles)
-	case change.Replace:
-		return nil, &RuleError{"the table is under mode replace"}
-	case change.Plain:
+	want, err := j.mode()
+	if err != nil {
+		return nil, err
+	}
+	rep := &TableReport{Table: t.Store().URL(), Mode: want, Schema: snap.Schema()}
+	if mode != change.Plain {
+		return rep, adopted(snap, j, mode, rep)
 	}
 	if err := snap.CheckWritable(); err != nil {
 		return nil, err
 	}
-	if rep.Roles, err = DeriveAdopted(&j.Roles, snap.Schema()); err != nil {
-		return nil, err
-	}
-	e.step("checking the rows of version %d", snap.Version())
-	sum, err := merge.CheckTable(ctx, snap, rep.Roles)
-	if err != nil {
-		return nil, err
+	run := uuid.NewString()
+	tags, props := rowTags(run, 0), map[string]string(nil)
+	if want == change.Guarded {
+		if rep.Roles, err = DeriveAdopted(&j.Roles, snap.Schema()); err != nil {
+			return nil, err
+		}
+		e.step("checking the rows of version %d", snap.Version())
+		sum, err := merge.CheckTable(ctx, snap, rep.Roles)
+		if err != nil {
+			return nil, err
+		}
+		props, tags = rep.Roles.Properties(), baseline(run, sum)
+	} else {
+		if rep.Replace, err = DeriveReplace(j.Using, j.Sequence, j.Ties, snap.Schema()); err != nil {
+			return nil, err
+		}
+		e.step("checking the rows of version %d", snap.Version())
+		if err := checkReplace(ctx, snap, rep.Replace); err != nil {
+			return nil, err
+		}
+		props = rep.Replace.Properties()
 	}
 	md := *snap.Metadata()
 	md.Configuration = maps.Clone(md.Configuration)
 	if md.Configuration == nil {
 		md.Configuration = map[string]string{}
 	}
-	props := rep.Roles.Properties()
 	maps.Copy(md.Configuration, props)
-	run := uuid.NewString()
 	tx := t.Begin(snap)
 	tx.Write = deltatable.Commit{
 		TxnID: run, Operation: "SET TBLPROPERTIES", Metadata: &md,
-		Parameters: map[string]string{"properties": jsonText(props)}, Tags: baseline(run, sum),
+		Parameters: map[string]string{"properties": jsonText(props)}, Tags: tags,
 	}
 	tx.Read.Whole = true
 	landed, err := tx.Commit(ctx, e.Retry)
@@ -100,6 +127,25 @@ func baseline(run string, sum integrity.Sum) map[string]string {
 	tags := rowTags(run, 0)
 	tags[change.TagTableDigest] = sum.String()
 	return tags
+}
+
+// adopted says whether a table that is under a mode already has these roles.
+func adopted(snap *deltatable.Snapshot, j *AdoptJob, mode change.Mode, rep *TableReport) error {
+	if mode != rep.Mode {
+		return &RuleError{fmt.Sprintf("the table is under mode %s already", mode)}
+	}
+	var err error
+	if mode == change.Guarded {
+		if rep.Roles, err = GuardedRoles(snap); err != nil {
+			return err
+		}
+		return CheckFlags(&j.Roles, rep.Roles)
+	}
+	if rep.Replace, _, err = change.ReplaceRolesFromProperties(snap.Properties()); err != nil {
+		return err
+	}
+	k := &replaceKind{job: &ReplaceJob{Using: j.Using, Sequence: j.Sequence}}
+	return k.contradicts(rep.Replace)
 }
 
 // restart runs once again from the beginning whenever a winner changed what it

@@ -39,6 +39,8 @@ type TableReport struct {
 	Schema  *arrow.Schema
 	// Roles are those of a guarded table, else nil.
 	Roles *change.Roles
+	// Replace are those of a table in mode replace, else nil.
+	Replace *change.ReplaceRoles
 	// Warnings are what went wrong after the commit, which it cannot undo.
 	Warnings []string
 }

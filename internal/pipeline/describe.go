@@ -16,7 +16,7 @@ type ColumnReport struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Nullable bool   `json:"nullable"`
-	// Role is key, version, status or payload, "" in a plain table.
+	// Role is key, version or sequence, status or payload, "" in a plain table.
 	Role string `json:"role,omitzero"`
 	// Partition is the column's place among the partition columns, from 1; 0:
 	// it is none.
@@ -40,7 +40,9 @@ type DescribeReport struct {
 	Txns []*deltatable.Txn
 	// Roles are those of a guarded table, else nil. Outcomes is where the
 	// outcomes are, "" for a plain table that does not say.
-	Roles    *change.Roles
+	Roles *change.Roles
+	// Replace are the roles of a table in mode replace, else nil.
+	Replace  *change.ReplaceRoles
 	Outcomes string
 	// Problem says what is wrong with the roles that the table remembers.
 	Problem string
@@ -77,6 +79,9 @@ func Describe(ctx context.Context, e *Env, table string) (*DescribeReport, error
 	if rep.Mode, err = change.ModeOf(rep.Properties); err == nil && rep.Mode == change.Guarded {
 		rep.Roles, err = GuardedRoles(snap)
 	}
+	if err == nil && rep.Mode == change.Replace {
+		rep.Replace, _, err = change.ReplaceRolesFromProperties(rep.Properties)
+	}
 	if err != nil {
 		rep.Problem = err.Error()
 	}
@@ -88,11 +93,11 @@ func Describe(ctx context.Context, e *Env, table string) (*DescribeReport, error
 	if err := snap.CheckWritable(); err != nil {
 		rep.ReadOnly = err.Error()
 	}
-	rep.Columns, err = columnsOf(snap, rep.Roles)
+	rep.Columns, err = columnsOf(snap, rep)
 	return rep, err
 }
 
-func columnsOf(snap *deltatable.Snapshot, r *change.Roles) ([]ColumnReport, error) {
+func columnsOf(snap *deltatable.Snapshot, rep *DescribeReport) ([]ColumnReport, error) {
 	var out []ColumnReport
 	for _, f := range snap.DeltaSchema().Fields() {
 		typ := f.Type.String()
@@ -100,23 +105,25 @@ func columnsOf(snap *deltatable.Snapshot, r *change.Roles) ([]ColumnReport, erro
 			typ = c.String()
 		}
 		out = append(out, ColumnReport{
-			Name: f.Name, Type: typ, Nullable: f.Nullable, Role: roleOf(r, f.Name),
+			Name: f.Name, Type: typ, Nullable: f.Nullable, Role: roleOf(rep, f.Name),
 			Partition: slices.Index(snap.PartitionColumns(), f.Name) + 1,
 		})
 	}
 	return out, nil
 }
 
-func roleOf(r *change.Roles, column string) string {
-	switch {
-	case r == nil:
+func roleOf(rep *DescribeReport, column string) string {
+	switch r, x := rep.Roles, rep.Replace; {
+	case r == nil && x == nil:
 		return ""
-	case slices.Contains(r.Keys, column):
+	case r != nil && slices.Contains(r.Keys, column), x != nil && slices.Contains(x.Keys, column):
 		return "key"
-	case slices.Contains(r.Versions, column):
+	case r != nil && slices.Contains(r.Versions, column):
 		return "version"
-	case column == r.Status:
+	case r != nil && column == r.Status:
 		return "status"
+	case x != nil && column == x.Sequence:
+		return "sequence"
 	}
 	return "payload"
 }

@@ -24,7 +24,8 @@ type query struct {
 	columns []string // nil: all
 	filter  *expr.Bound
 	orderBy []string
-	limit   int64 // negative: all
+	limit   int64  // negative: all
+	count   *count // nil: rows; else numbers of rows, and no columns
 }
 
 // sortedRows is the number of rows in each batch of a sorted result.
@@ -32,6 +33,9 @@ const sortedRows = 8192
 
 // schema is the schema of what comes out.
 func (q *query) schema() (*arrow.Schema, error) {
+	if q.count != nil {
+		return q.count.schema()
+	}
 	sch := q.snap.Schema()
 	if q.columns == nil {
 		return sch, nil
@@ -116,14 +120,41 @@ func (q *query) rows(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], 
 	if err != nil {
 		return nil, err
 	}
-	by, err := parseOrder(q.snap.Schema(), q.orderBy)
+	source := q.snap.Schema()
+	if q.count != nil {
+		source = sch
+	}
+	by, err := parseOrder(source, q.orderBy)
 	if err != nil {
 		return nil, err
 	}
-	if len(by) == 0 {
+	switch {
+	case q.count != nil:
+		return q.counted(ctx, sch, by), nil
+	case len(by) == 0:
 		return q.unsorted(ctx, names(sch)), nil
 	}
 	return q.sorted(ctx, sch, by), nil
+}
+
+// counted yields numbers of rows, by ascending values unless by says otherwise.
+func (q *query) counted(ctx context.Context, sch *arrow.Schema, by []order) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		rec, err := q.count.record(ctx, sch)
+		s := &sorter{schema: sch, by: by, limit: q.limit}
+		if err == nil {
+			err = s.add(ctx, rec)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for rec, err := range s.rows(ctx) {
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (q *query) unsorted(ctx context.Context, columns []string) iter.Seq2[arrow.RecordBatch, error] {

@@ -29,7 +29,12 @@ type ReadJob struct {
 	Where     string   // SQL; "" for none
 	OrderBy   []string // columns, each with an optional " desc"
 	Limit     int64    // rows at most; negative: all
-	Format    string   // of rowfile.Formats
+	// Count asks for the number of rows in place of them; CountBy for one number
+	// for each combination of values; CountAs names the numbers (default count).
+	Count   bool
+	CountBy []string
+	CountAs string
+	Format  string // of rowfile.Formats
 	// Output is the file or URL that takes the rows; "": Out.
 	Output string
 	Out    io.Writer
@@ -58,6 +63,17 @@ func Read(ctx context.Context, e *Env, j *ReadJob) (*ReadReport, error) {
 	q := &query{snap: snap, columns: j.Columns, orderBy: j.OrderBy, limit: j.Limit}
 	if q.filter, err = readFilter(snap, j); err != nil {
 		return nil, err
+	}
+	if j.Count || len(j.CountBy) > 0 {
+		if len(j.Columns) > 0 {
+			return nil, usage("--columns is for rows, not beside --count or --count-by")
+		}
+		q.count = &count{snap: snap, filter: q.filter, by: j.CountBy, as: j.CountAs}
+		if j.CountAs == "" {
+			q.count.as = defaultCountName
+		}
+	} else if j.CountAs != "" {
+		return nil, usage("--count-as needs --count or --count-by")
 	}
 	rep := &ReadReport{Table: t.Store().URL(), Version: snap.Version(), Timestamp: snap.Timestamp(), Format: formatOf(j.Format, j.Output)}
 	e.step("reading version %d of %s", snap.Version(), j.Table)
