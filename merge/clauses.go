@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -457,15 +458,27 @@ func (c *clauses) verify(ctx context.Context, snap *deltatable.Snapshot) error {
 	if err := fresh.plan(ctx, snap, &Stats{}); err != nil {
 		return fmt.Errorf("check the retry: %w", err)
 	}
-	if !slices.Equal(c.inserts, fresh.inserts) || len(c.files) != len(fresh.files) {
-		return fmt.Errorf("internal error: the retry at version %d differs from planning anew: %d new rows and %d, %d files and %d",
-			snap.Version(), len(c.inserts), len(fresh.inserts), len(c.files), len(fresh.files))
+	if !slices.Equal(c.inserts, fresh.inserts) {
+		return fmt.Errorf("internal error: the retry at version %d differs from planning anew: %d new rows and %d",
+			snap.Version(), len(c.inserts), len(fresh.inserts))
 	}
-	for key, r := range c.files {
-		o := fresh.files[key]
-		if o == nil || r.changes != o.changes || r.gone != o.gone || !slices.Equal(r.sources, o.sources) {
-			return fmt.Errorf("internal error: the retry at version %d differs from planning anew for %s", snap.Version(), key.Path)
+	// A file that one of the plans ruled out must come to nothing in the other:
+	// its statistics may have changed meanwhile.
+	for _, f := range snap.Files() {
+		r, o := c.files[f.Key()], fresh.files[f.Key()]
+		if r == nil {
+			r = &fileResult{}
 		}
+		if o == nil {
+			o = &fileResult{}
+		}
+		if r.changes != o.changes || r.gone != o.gone || !slices.Equal(r.sources, o.sources) {
+			return fmt.Errorf("internal error: the retry at version %d differs from planning anew for %s", snap.Version(), f.Path)
+		}
+		delete(fresh.files, f.Key())
+	}
+	if len(fresh.files) > 0 || slices.ContainsFunc(slices.Collect(maps.Keys(c.files)), func(k deltatable.FileKey) bool { _, live := snap.File(k); return !live }) {
+		return fmt.Errorf("internal error: the retry at version %d holds results of files that are gone", snap.Version())
 	}
 	return nil
 }
