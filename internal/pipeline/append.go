@@ -51,9 +51,6 @@ type AppendReport struct {
 	Warnings                []string
 }
 
-// tagBreakGuard marks a commit that set a table's guard aside.
-const tagBreakGuard = "deltafold.breakGuard"
-
 // Append adds the rows of a batch to a plain table, which it makes where there
 // is none. On a guarded table it is a *RuleError.
 func Append(ctx context.Context, e *Env, j *AppendJob) (*AppendReport, error) {
@@ -337,7 +334,7 @@ func (a *appender) commit(ctx context.Context, adds []*deltatable.Add, rows int6
 	}
 	tx.Write.Tags[change.TagBatch] = batchName(a.job.Batch, a.in.names)
 	if a.job.BreakGuard && a.snap != nil {
-		tx.Write.Tags[tagBreakGuard] = "append"
+		tx.Write.Tags[change.TagBreakGuard] = "append"
 	}
 	if a.job.AppID != "" {
 		at := a.env.now().UnixMilli()

@@ -181,10 +181,17 @@ func (a *applier) tags(tags map[string]string) map[string]string {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	if text := a.expected.text(); text != "" {
-		tags[tagExpectations] = text
-	}
+	a.expected.tag(tags)
 	return tags
+}
+
+// flags are the settings that decide how the batch is read, for the audit.
+func (a *applier) flags() *change.Flags {
+	f := &change.Flags{AllowUnknown: a.job.AllowUnknown, Format: a.job.Format}
+	if a.job.Zone != nil {
+		f.Timezone = a.job.Zone.String()
+	}
+	return f
 }
 
 // record is the BeforeCommit hook: the attempt's outcomes are put before its

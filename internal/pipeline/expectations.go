@@ -12,10 +12,6 @@ import (
 	"github.com/deltafold/deltafold/merge/change"
 )
 
-// tagExpectations is the commitInfo tag with the number of rows that violated
-// each expectation, a JSON object by name.
-const tagExpectations = "deltafold.expectationCounts"
-
 // ParseExpectation reads 'name: condition' as a flag gives it.
 func ParseExpectation(text string, action change.ExpectationAction) (change.Expectation, error) {
 	name, condition, ok := strings.Cut(text, ":")
@@ -137,10 +133,6 @@ func (x *expectations) refusal() error {
 	return &merge.RefusedError{Reason: strings.Join(reasons, ", "), Culprits: culprits}
 }
 
-// failedExpectation is the outcome of a row that violates a fail expectation:
-// the reason why its batch is refused.
-const failedExpectation = change.Outcome("failed_expectation")
-
 // refusedByExpectation is the result of a batch that a fail expectation refuses.
 func (a *applier) refusedByExpectation() *merge.Result {
 	res := &merge.Result{Counts: change.Counts{}}
@@ -154,7 +146,7 @@ func (a *applier) refusedByExpectation() *merge.Result {
 		for i := range out {
 			out[i] = change.BatchRefused
 			if a.expected.failed[row] {
-				out[i] = failedExpectation
+				out[i] = change.FailedExpectation
 			}
 			res.Counts[out[i]]++
 			row++
@@ -184,10 +176,11 @@ func (x *expectations) counts() map[string]int64 {
 	return out
 }
 
-// text is counts as a tag; "" where there is no expectation.
-func (x *expectations) text() string {
+// tag adds to a commit's tags what the audit needs to judge again.
+func (x *expectations) tag(tags map[string]string) {
 	if x == nil {
-		return ""
+		return
 	}
-	return jsonText(x.counts())
+	tags[change.TagExpectations] = jsonText(x.all)
+	tags[change.TagExpectationCounts] = jsonText(x.counts())
 }

@@ -266,9 +266,13 @@ func (k *mergeKind) sourceSnapshot(ctx context.Context, a *applier, t *deltatabl
 }
 
 func (k *mergeKind) merge(ctx context.Context, a *applier) (*merge.Result, error) {
-	tags := a.tags(nil)
+	text, err := a.flags().JSON()
+	if err != nil {
+		return nil, err
+	}
+	tags := a.tags(map[string]string{change.TagFlags: text})
 	if k.breakGuard {
-		tags[tagBreakGuard] = k.op
+		tags[change.TagBreakGuard] = k.op
 	}
 	return merge.Into(ctx, &merge.IntoJob{
 		Table: a.table, Read: a.snap, Statement: k.statement, Source: a.batch, Dropped: a.dropped, NoMatch: k.noMatch,

@@ -178,10 +178,19 @@ func DeriveReplace(using []string, sequence, ties string, sch *arrow.Schema) (*c
 }
 
 func (k *replaceKind) merge(ctx context.Context, a *applier) (*merge.Result, error) {
+	flags := a.flags()
+	flags.Ties = change.TiesAppend
+	if k.roles.IgnoreIdentical {
+		flags.Ties = change.TiesIgnoreIdentical
+	}
+	text, err := flags.JSON()
+	if err != nil {
+		return nil, err
+	}
 	return merge.Replace(ctx, &merge.ReplaceJob{
 		Table: a.table, Read: a.snap, Create: k.create, Batch: a.batch, Roles: k.roles, Dropped: a.dropped,
 		Identifier: k.identifier(a), OwnIdentifier: a.identifier() == nil, RunID: a.run, Retry: a.env.Retry, Now: a.env.Now, Workers: a.env.Workers,
-		BeforeCommit: a.record, Tags: a.tags(nil),
+		BeforeCommit: a.record, Tags: a.tags(map[string]string{change.TagFlags: text}),
 	})
 }
 

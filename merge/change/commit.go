@@ -35,6 +35,15 @@ const (
 	// TagFileHash is the tag of an add action: the hash of the file's bytes, 32 lower-case
 	// hex digits.
 	TagFileHash = "deltafold.xxh128"
+	// TagExpectations is the JSON list of all Expectations of the run, those that the table
+	// remembers and those of its flags; absent where there are none.
+	TagExpectations = "deltafold.expectations"
+	// TagExpectationCounts is the JSON object of the numbers of rows that violate each
+	// expectation, by name, whatever its action.
+	TagExpectationCounts = "deltafold.expectationCounts"
+	// TagBreakGuard is the operation that was told to set the table's guard aside
+	// (merge-semantics 8).
+	TagBreakGuard = "deltafold.breakGuard"
 )
 
 // DigestUnknown is the value of TagTableDigest where files that the digest needs are gone.
@@ -94,6 +103,8 @@ type Flags struct {
 	Required      []string `json:"required,omitempty"`
 	Format        string   `json:"format,omitzero"`
 	Timezone      string   `json:"timezone,omitzero"`
+	// Ties is TiesAppend or TiesIgnoreIdentical in mode replace, "" in others.
+	Ties string `json:"ties,omitzero"`
 	// Extra keeps members that this version does not know.
 	Extra jsontext.Value `json:",embed"`
 }

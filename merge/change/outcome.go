@@ -59,5 +59,5 @@ func (o Outcome) Invalid() bool { return strings.HasPrefix(string(o), "invalid_"
 // Culprit reports whether o names a reason for which a batch can be refused
 // (merge-semantics 3.2): such rows are shown first.
 func (o Outcome) Culprit() bool {
-	return o.Invalid() || o == Contradiction || o == Conflicted
+	return o.Invalid() || o == Contradiction || o == Conflicted || o == FailedExpectation
 }

@@ -128,4 +128,25 @@ const (
 )
 
 // DroppedBy is the outcome of a row that the expectation of this name dropped.
-func DroppedBy(name string) Outcome { return Outcome("dropped_" + name) }
+func DroppedBy(name string) Outcome { return Outcome(droppedPrefix + name) }
+
+const droppedPrefix = "dropped_"
+
+// Dropped reports whether o says that an expectation dropped the row.
+func (o Outcome) Dropped() bool { return strings.HasPrefix(string(o), droppedPrefix) }
+
+// FailedExpectation is the reason of a row that violates an expectation whose action is
+// fail: its batch is refused.
+const FailedExpectation Outcome = "failed_expectation"
+
+// ParseExpectations reads the value of TagExpectations or PropExpectations; "" is none.
+func ParseExpectations(text string) ([]Expectation, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var all []Expectation
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read expectations: %w", err)
+	}
+	return all, nil
+}
