@@ -18,27 +18,31 @@ const BatchRows = 64 << 10
 // Formats that Read knows. A name of another format is refused.
 const (
 	FormatJSONL   = "jsonl"
+	FormatCSV     = "csv"
 	FormatParquet = "parquet"
+	FormatArrow   = "arrow" // an Arrow IPC file or stream; its first bytes tell which
 )
+
+// formats is how messages list them.
+const formats = "jsonl, csv, parquet and arrow"
 
 // Source is one input by name. Name is what messages and outcomes call it and,
 // where Options.Format is empty, what the format is told by. Open is called
 // once by each Read and may return a reader that is also an io.ReaderAt with a
-// Size() int64 method: then a Parquet file is read from it in ranges, otherwise
+// Size() int64 method: then a Parquet or Arrow file is read from it in ranges, otherwise
 // it is read whole. Read closes what Open returned.
 type Source struct {
 	Name string
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Options say how to read. The zero value reads Parquet files with the types
-// that they have.
+// Options say how to read. The zero value reads Parquet and Arrow files with the
+// types that they have.
 type Options struct {
-	// Format is FormatJSONL or FormatParquet; empty: by the name's ending
-	// (.jsonl, .ndjson, .json; .parquet).
+	// Format is one of the formats above; empty: by the name's ending, see FormatOf.
 	Format string
 	// Schema has the columns to read, of canonical types, in the order that the
-	// batches will have. nil: only for Parquet, types from the file.
+	// batches will have. nil: only for Parquet and Arrow, types from the file.
 	Schema *arrow.Schema
 	// AllowUnknown lets fields that Schema lacks pass; they are checked to be
 	// well-formed and then ignored. Without it they are refused.
@@ -57,7 +61,7 @@ type File struct {
 	// whatever Options.Schema says: a NULL is judged later (merge-semantics 2).
 	Records []arrow.RecordBatch
 	// Present has the columns that the input has, in the schema's spelling: those
-	// that any row names (JSON Lines, also as null) or the file has (Parquet).
+	// that any row names (JSON Lines, also as null) or the file has (the others).
 	Present map[string]bool
 	Rows    int64
 	lines   []int64 // line of the first row of each run of consecutive lines, see Line
@@ -65,7 +69,8 @@ type File struct {
 }
 
 // Line is the place of row i (from 0) in the input, counted from 1: its line in
-// JSON Lines, where blank lines count, and its row in Parquet.
+// JSON Lines and CSV (the first, where it has several), where blank lines count,
+// and its row in Parquet and Arrow.
 func (f *File) Line(i int64) int64 {
 	lo, hi := 0, len(f.firsts)
 	for lo < hi {
@@ -93,8 +98,8 @@ func (f *File) place(i, n int64) {
 // InputError says what is wrong with an input and where.
 type InputError struct {
 	File string
-	// Line counts from 1: lines of JSON Lines, rows of Parquet; 0: the file as a
-	// whole.
+	// Line counts from 1: lines of JSON Lines and CSV, rows of Parquet and Arrow;
+	// 0: the file as a whole.
 	Line int64
 	// Column is the field's name, with the steps into nested types behind dots
 	// (element, key, value, as Delta names them); empty where no field is at fault.
@@ -134,33 +139,47 @@ func Read(ctx context.Context, src Source, o *Options) (*File, error) {
 	if format == "" {
 		format = FormatOf(src.Name)
 	}
-	switch {
-	case format == "":
-		return nil, fmt.Errorf("read %s: its name tells no format that can be read (%s, %s): state one", src.Name, FormatJSONL, FormatParquet)
-	case format != FormatJSONL && format != FormatParquet:
-		return nil, fmt.Errorf("read %s: cannot read format %q; formats are %s and %s", src.Name, format, FormatJSONL, FormatParquet)
-	case o.Schema == nil && format == FormatJSONL:
-		return nil, fmt.Errorf("read %s: JSON Lines needs a schema: types of text inputs are never guessed", src.Name)
+	var read func(ctx context.Context, name string, in io.Reader, o *Options) (*File, error)
+	switch format {
+	case FormatJSONL:
+		read = readJSONL
+	case FormatCSV:
+		read = readCSV
+	case FormatParquet:
+		read = readParquet
+	case FormatArrow:
+		read = readArrow
+	case "":
+		return nil, fmt.Errorf("read %s: its name tells no format that can be read (%s): state one", src.Name, formats)
+	default:
+		return nil, fmt.Errorf("read %s: cannot read format %q; formats are %s", src.Name, format, formats)
+	}
+	if o.Schema == nil && !HasTypes(format) {
+		return nil, fmt.Errorf("read %s: %s needs a schema: types of text inputs are never guessed", src.Name, map[string]string{FormatJSONL: "JSON Lines", FormatCSV: "CSV"}[format])
 	}
 	in, err := src.Open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", src.Name, err)
 	}
 	defer in.Close() // read only: a failing close loses nothing
-	if format == FormatParquet {
-		return readParquet(ctx, src.Name, in, o)
-	}
-	return readJSONL(ctx, src.Name, in, o)
+	return read(ctx, src.Name, in, o)
 }
 
-// FormatOf tells the format by a name's ending; "" where it is none that Read
-// knows.
+// HasTypes says whether files of a format say what types their columns have.
+func HasTypes(format string) bool { return format == FormatParquet || format == FormatArrow }
+
+// FormatOf tells the format by a name's ending (.jsonl, .ndjson, .json; .csv;
+// .parquet; .arrow, .arrows, .feather, .ipc); "" where it is none that Read knows.
 func FormatOf(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".jsonl", ".ndjson", ".json":
 		return FormatJSONL
+	case ".csv":
+		return FormatCSV
 	case ".parquet":
 		return FormatParquet
+	case ".arrow", ".arrows", ".feather", ".ipc":
+		return FormatArrow
 	}
 	return ""
 }

@@ -80,7 +80,7 @@ func newConverter(from, to arrow.DataType, column string, cv *conversion) (*conv
 		return nil, fmt.Errorf("%s is no canonical type", to)
 	}
 	if err == nil && c.convert == nil {
-		err = fmt.Errorf("a Parquet column of type %s cannot be read as %s", from, typeName(to))
+		err = fmt.Errorf("a file column of type %s cannot be read as %s", from, typeName(to))
 	}
 	return c, err
 }

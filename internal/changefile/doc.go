@@ -1,5 +1,5 @@
-// Package changefile reads the inputs of a run, JSON Lines and Parquet files,
-// into Arrow batches of canonical types, strictly: a row that cannot be stored
+// Package changefile reads the inputs of a run, JSON Lines, CSV, Parquet and
+// Arrow files, into Arrow batches of canonical types, strictly: a row that cannot be stored
 // exactly as it was meant fails the read, with file, line, column and value.
 //
 // Its nouns: a [Source] is a named stream of bytes; [Read] turns one Source
@@ -42,9 +42,24 @@
 // is refused. At the top level it is not: whether a NULL key or payload is
 // lawful is decided by merge-semantics 2, row by row.
 //
-// # Parquet
+// # CSV
 //
-// The columns are matched by name, case-insensitively. Types are converted only
+// RFC 4180, with LF as a line end beside CRLF: a header that names the columns,
+// matched as in JSON Lines, then one record a row with as many fields as the
+// header. An empty field is NULL, "" is the empty string (or binary). A byte order
+// mark at the start is skipped, and so is a line with nothing on it, except in a
+// file of one column, where it is NULL. Spaces belong to their field. A quote
+// inside a field that is not quoted, text behind a closing quote and a carriage
+// return outside quotes that does not end a line are refused.
+//
+// The values are those of JSON Lines without the quotes: true and false, the
+// number, NaN, Infinity, -Infinity, the string itself, the date, the timestamp,
+// the hexadecimal digits; arrays, structs and maps as their JSON text on one line.
+//
+// # Parquet and Arrow
+//
+// Arrow files may be IPC files or streams, with or without compression; a stream
+// must have its end marker, since it could have been cut otherwise. The columns are matched by name, case-insensitively. Types are converted only
 // where no value can be lost by the type (integers, floats and decimals to wider
 // ones, large, view and dictionary forms to plain ones, seconds and milliseconds
 // to microseconds) or where each value is checked (nanoseconds whose digits

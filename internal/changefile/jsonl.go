@@ -31,10 +31,9 @@ func nullable(sch *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// jsonlReader is the state of one read of JSON Lines.
-type jsonlReader struct {
-	s     scanner
-	row   *object
+// batcher makes batches of the rows of a text.
+type batcher struct {
+	s     *scanner
 	bld   *array.RecordBuilder
 	file  *File
 	n     int   // rows in the builder
@@ -42,12 +41,19 @@ type jsonlReader struct {
 	first int64 // row number of the builder's first row
 }
 
+// jsonlReader is the state of one read of JSON Lines.
+type jsonlReader struct {
+	batcher
+	s   scanner
+	row *object
+}
+
 func readJSONL(ctx context.Context, name string, in io.Reader, o *Options) (*File, error) {
 	sch := nullable(o.Schema)
-	r := &jsonlReader{
-		s:    scanner{file: name, allowUnknown: o.AllowUnknown},
-		file: &File{Name: name, Present: map[string]bool{}},
-		bld:  array.NewRecordBuilder(memory.DefaultAllocator, sch),
+	r := &jsonlReader{s: scanner{file: name, allowUnknown: o.AllowUnknown}}
+	r.batcher = batcher{
+		s: &r.s, file: &File{Name: name, Present: map[string]bool{}},
+		bld: array.NewRecordBuilder(memory.DefaultAllocator, sch),
 	}
 	defer r.bld.Release()
 	var err error
@@ -137,10 +143,15 @@ func (r *jsonlReader) line(b []byte) error {
 	if s.p < len(b) {
 		return s.fail("", b[s.p:], "there is more on the line behind the object")
 	}
-	r.file.place(r.file.Rows, s.line)
+	return r.add(s.line, len(b))
+}
+
+// add counts the row that was read into the builder from size bytes at a line.
+func (r *batcher) add(line int64, size int) error {
+	r.file.place(r.file.Rows, line)
 	r.file.Rows++
 	r.n++
-	r.bytes += len(b)
+	r.bytes += size
 	if r.n == BatchRows || r.bytes >= batchBytes {
 		return r.flush()
 	}
@@ -148,7 +159,7 @@ func (r *jsonlReader) line(b []byte) error {
 }
 
 // flush ends the batch being built, if it has rows.
-func (r *jsonlReader) flush() error {
+func (r *batcher) flush() error {
 	if r.n == 0 {
 		return nil
 	}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -51,7 +49,7 @@ func readParquet(ctx context.Context, name string, in io.Reader, o *Options) (f 
 	if err != nil {
 		return nil, &InputError{File: name, Msg: "no readable Parquet file: " + err.Error()}
 	}
-	p, err := planParquet(name, fs, o)
+	p, err := planColumns(name, fs, o)
 	if err != nil {
 		return nil, err
 	}
@@ -111,61 +109,4 @@ func (w *watchedReader) failure() error {
 	w.below.mu.Lock()
 	defer w.below.mu.Unlock()
 	return w.below.err
-}
-
-// parquetPlan knows which column of the file fills which column of the batch.
-type parquetPlan struct {
-	sch   *arrow.Schema
-	from  []int // by column of sch: column of the file, or -1
-	convs []*converter
-	zone  *timeReader
-	file  *File
-}
-
-func planParquet(name string, fs *arrow.Schema, o *Options) (*parquetPlan, error) {
-	fail := func(column, format string, args ...any) error {
-		return &InputError{File: name, Column: column, Msg: fmt.Sprintf(format, args...)}
-	}
-	folded, err := foldNames(fs.Fields())
-	if err != nil {
-		return nil, fail("", "%s", err)
-	}
-	p := &parquetPlan{zone: &timeReader{o.Zone}, file: &File{Name: name, Present: map[string]bool{}}}
-	want := o.Schema
-	if want == nil {
-		fields := make([]arrow.Field, fs.NumFields())
-		for i, f := range fs.Fields() {
-			t, err := canonicalType(f.Type)
-			if err != nil {
-				return nil, fail(f.Name, "%s", err)
-			}
-			fields[i] = arrow.Field{Name: f.Name, Type: t}
-		}
-		want = arrow.NewSchema(fields, nil)
-	}
-	if _, err := foldNames(want.Fields()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	p.sch = nullable(want)
-	used := make([]bool, fs.NumFields())
-	for _, f := range p.sch.Fields() {
-		i, ok := folded[strings.ToLower(f.Name)]
-		if !ok {
-			p.from, p.convs = append(p.from, -1), append(p.convs, nil)
-			continue
-		}
-		used[i] = true
-		c, err := newConverter(fs.Field(i).Type, f.Type, f.Name, &conversion{zone: p.zone, allowUnknown: o.AllowUnknown})
-		if err != nil {
-			return nil, fail(f.Name, "%s", err)
-		}
-		p.from, p.convs = append(p.from, i), append(p.convs, c)
-		p.file.Present[f.Name] = true
-	}
-	for i, u := range used {
-		if !u && !o.AllowUnknown {
-			return nil, fail(fs.Field(i).Name, "unknown field")
-		}
-	}
-	return p, nil
 }

@@ -97,24 +97,24 @@ func TestParquetConversions(t *testing.T) {
 		{"short to integer", arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, `[-32768]`, `-32768`},
 		{"unsigned to wider", arrow.PrimitiveTypes.Uint32, longT, `[4294967295]`, `4294967295`},
 		{"unsigned byte to short", arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int16, `[255]`, `255`},
-		{"long to integer", longT, arrow.PrimitiveTypes.Int32, `[1]`, `f.parquet: column C: a Parquet column of type int64 cannot be read as integer`},
-		{"unsigned long", arrow.PrimitiveTypes.Uint64, longT, `[1]`, `f.parquet: column C: a Parquet column of type uint64 cannot be read as long`},
-		{"unsigned integer to integer", arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32, `[1]`, `f.parquet: column C: a Parquet column of type uint32 cannot be read as integer`},
+		{"long to integer", longT, arrow.PrimitiveTypes.Int32, `[1]`, `f.parquet: column C: a file column of type int64 cannot be read as integer`},
+		{"unsigned long", arrow.PrimitiveTypes.Uint64, longT, `[1]`, `f.parquet: column C: a file column of type uint64 cannot be read as long`},
+		{"unsigned integer to integer", arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32, `[1]`, `f.parquet: column C: a file column of type uint32 cannot be read as integer`},
 		{"integer to double", arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float64, `[2147483647]`, `2147483647.0`},
-		{"long to double", longT, arrow.PrimitiveTypes.Float64, `[1]`, `f.parquet: column C: a Parquet column of type int64 cannot be read as double`},
+		{"long to double", longT, arrow.PrimitiveTypes.Float64, `[1]`, `f.parquet: column C: a file column of type int64 cannot be read as double`},
 		{"float to double", arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, `[1.5]`, `1.5`},
-		{"double to float", arrow.PrimitiveTypes.Float64, arrow.PrimitiveTypes.Float32, `[1.5]`, `f.parquet: column C: a Parquet column of type float64 cannot be read as float`},
-		{"double to long", arrow.PrimitiveTypes.Float64, longT, `[1]`, `f.parquet: column C: a Parquet column of type float64 cannot be read as long`},
-		{"text to long", stringT, longT, `["1"]`, `f.parquet: column C: a Parquet column of type utf8 cannot be read as long`},
+		{"double to float", arrow.PrimitiveTypes.Float64, arrow.PrimitiveTypes.Float32, `[1.5]`, `f.parquet: column C: a file column of type float64 cannot be read as float`},
+		{"double to long", arrow.PrimitiveTypes.Float64, longT, `[1]`, `f.parquet: column C: a file column of type float64 cannot be read as long`},
+		{"text to long", stringT, longT, `["1"]`, `f.parquet: column C: a file column of type utf8 cannot be read as long`},
 		{"integer to decimal", arrow.PrimitiveTypes.Int32, &arrow.Decimal128Type{Precision: 12, Scale: 2}, `[-2147483648]`, `"-2147483648.00"`},
-		{"integer to small decimal", arrow.PrimitiveTypes.Int32, &arrow.Decimal128Type{Precision: 11, Scale: 2}, `[1]`, `f.parquet: column C: a Parquet column of type int32 cannot be read as decimal(11,2)`},
+		{"integer to small decimal", arrow.PrimitiveTypes.Int32, &arrow.Decimal128Type{Precision: 11, Scale: 2}, `[1]`, `f.parquet: column C: a file column of type int32 cannot be read as decimal(11,2)`},
 		{"decimal to wider", &arrow.Decimal128Type{Precision: 5, Scale: 2}, &arrow.Decimal128Type{Precision: 38, Scale: 30}, `["-123.45"]`, `"-123.450000000000000000000000000000"`},
-		{"decimal to narrower", &arrow.Decimal128Type{Precision: 5, Scale: 2}, &arrow.Decimal128Type{Precision: 5, Scale: 1}, `["1.00"]`, `f.parquet: column C: a Parquet column of type decimal(5, 2) cannot be read as decimal(5,1)`},
-		{"decimal to fewer before the point", &arrow.Decimal128Type{Precision: 5, Scale: 2}, &arrow.Decimal128Type{Precision: 6, Scale: 4}, `["1.00"]`, `f.parquet: column C: a Parquet column of type decimal(5, 2) cannot be read as decimal(6,4)`},
+		{"decimal to narrower", &arrow.Decimal128Type{Precision: 5, Scale: 2}, &arrow.Decimal128Type{Precision: 5, Scale: 1}, `["1.00"]`, `f.parquet: column C: a file column of type decimal(5, 2) cannot be read as decimal(5,1)`},
+		{"decimal to fewer before the point", &arrow.Decimal128Type{Precision: 5, Scale: 2}, &arrow.Decimal128Type{Precision: 6, Scale: 4}, `["1.00"]`, `f.parquet: column C: a file column of type decimal(5, 2) cannot be read as decimal(6,4)`},
 		{"large string", arrow.BinaryTypes.LargeString, stringT, `["a",null,""]`, `"a" null ""`},
 		{"dictionary", dictText, stringT, `["a",null,"b","a"]`, `"a" null "b" "a"`},
-		{"text to binary", stringT, arrow.BinaryTypes.Binary, `["a"]`, `f.parquet: column C: a Parquet column of type utf8 cannot be read as binary`},
-		{"binary to text", arrow.BinaryTypes.Binary, stringT, `["YQ=="]`, `f.parquet: column C: a Parquet column of type binary cannot be read as string`},
+		{"text to binary", stringT, arrow.BinaryTypes.Binary, `["a"]`, `f.parquet: column C: a file column of type utf8 cannot be read as binary`},
+		{"binary to text", arrow.BinaryTypes.Binary, stringT, `["YQ=="]`, `f.parquet: column C: a file column of type binary cannot be read as string`},
 		{"large binary", arrow.BinaryTypes.LargeBinary, arrow.BinaryTypes.Binary, `["YQ==",null]`, `"61" null`},
 		{"fixed binary", &arrow.FixedSizeBinaryType{ByteWidth: 2}, arrow.BinaryTypes.Binary, `["YWI="]`, `"6162"`},
 		{"milliseconds", &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}, utcT, `["2024-01-01T00:00:00.123Z"]`, `"2024-01-01T00:00:00.123000Z"`},
@@ -125,13 +125,13 @@ func TestParquetConversions(t *testing.T) {
 		{"instant to ntz", utcT, ntzT, `["2024-01-01T00:00:00Z"]`, `f.parquet: column C: the file's timestamps are instants (with a zone), the column is timestamp_ntz`},
 		{"ntz to instant", ntzT, utcT, `["2024-01-01T00:00:00"]`, `f.parquet: column C: the file's timestamps have no zone and the column is timestamp: state the zone of such timestamps`},
 		{"date", arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date32, `["2024-02-29"]`, `"2024-02-29"`},
-		{"date to timestamp", arrow.FixedWidthTypes.Date32, utcT, `["2024-02-29"]`, `f.parquet: column C: a Parquet column of type date32 cannot be read as timestamp`},
-		{"time", arrow.FixedWidthTypes.Time64us, longT, `["12:00:00"]`, `f.parquet: column C: a Parquet column of type time64[us] cannot be read as long`},
+		{"date to timestamp", arrow.FixedWidthTypes.Date32, utcT, `["2024-02-29"]`, `f.parquet: column C: a file column of type date32 cannot be read as timestamp`},
+		{"time", arrow.FixedWidthTypes.Time64us, longT, `["12:00:00"]`, `f.parquet: column C: a file column of type time64[us] cannot be read as long`},
 		{"list of dictionary", list(dictText, true), list(stringT, true), `[["a","b"],null,[],["a",null]]`, `["a","b"] null [] ["a",null]`},
 		{"list in full", list(longT, true), list(longT, false), `[[1],[2]]`, `[1] [2]`},
 		{"null element", list(longT, true), list(longT, false), `[[1],null,[2,null]]`, `f.parquet:3: column C.element: null: it is declared not null`},
 		{"large list", arrow.LargeListOf(arrow.PrimitiveTypes.Int32), list(longT, true), `[[1,2],null,[3]]`, `[1,2] null [3]`},
-		{"element type", list(stringT, true), list(longT, true), `[["1"]]`, `f.parquet: column C: elements: a Parquet column of type utf8 cannot be read as long`},
+		{"element type", list(stringT, true), list(longT, true), `[["1"]]`, `f.parquet: column C: elements: a file column of type utf8 cannot be read as long`},
 		{"struct by name", st(x(nsUTC), arrow.Field{Name: "Y", Type: arrow.BinaryTypes.LargeString, Nullable: true}), st(arrow.Field{Name: "y", Type: stringT, Nullable: true}, x(utcT), arrow.Field{Name: "z", Type: longT, Nullable: true}),
 			`[{"x":"2024-01-01T00:00:00Z","Y":"a"},null,{"x":null,"Y":null}]`, `{"y":"a","x":"2024-01-01T00:00:00.000000Z","z":null} null {"y":null,"x":null,"z":null}`},
 		{"struct field that is unknown", st(x(longT)), st(arrow.Field{Name: "y", Type: longT, Nullable: true}), `[{"x":1}]`, `f.parquet: column C: unknown field C.x`},
@@ -142,7 +142,7 @@ func TestParquetConversions(t *testing.T) {
 		{"map", arrow.MapOf(stringT, arrow.PrimitiveTypes.Int32), arrow.MapOf(stringT, longT), `[[{"key":"a","value":1},{"key":"b","value":null}],null,[]]`, `{"$map":[["a",1],["b",null]]} null {"$map":[]}`},
 		{"map key twice", arrow.MapOf(stringT, longT), arrow.MapOf(stringT, longT), `[[],[{"key":"a","value":1},{"key":"a","value":2}]]`, `f.parquet:2: column C: a: the key stands twice in one map`},
 		{"nanoseconds in a list", list(nsUTC, true), list(utcT, true), `[[],["2024-01-01T00:00:00Z"],["2024-01-01T00:00:00Z","2024-01-01T00:00:00.000000001Z"]]`, `f.parquet:3: column C.element: 1704067200000000001 ns: it has digits below the microsecond`},
-		{"struct to list", st(x(longT)), list(longT, true), `[{"x":1}]`, `f.parquet: column C: a Parquet column of type struct<x: int64 nullable> cannot be read as array<long>`},
+		{"struct to list", st(x(longT)), list(longT, true), `[{"x":1}]`, `f.parquet: column C: a file column of type struct<x: int64 nullable> cannot be read as array<long>`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := column(t, c.from, c.in)
@@ -185,7 +185,7 @@ func TestParquetTypesFromFile(t *testing.T) {
 			t.Errorf("%s was read as %s, want %s", c.from, got, c.want)
 		}
 	}
-	if got, want := outcome(column(t, arrow.FixedWidthTypes.Time64us, `["12:00:00"]`), nil), `f.parquet: column c: a Parquet column of type time64[us] has no Delta type`; got != want {
+	if got, want := outcome(column(t, arrow.FixedWidthTypes.Time64us, `["12:00:00"]`), nil), `f.parquet: column c: a file column of type time64[us] has no Delta type`; got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestParquetInt96(t *testing.T) {
 		if got := outcome(data, &changefile.Options{Schema: schemaOf(utcT)}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := outcome(data, &changefile.Options{Schema: schemaOf(longT)}); !strings.HasPrefix(got, "f.parquet: column C: a Parquet column of type timestamp") {
+		if got := outcome(data, &changefile.Options{Schema: schemaOf(longT)}); !strings.HasPrefix(got, "f.parquet: column C: a file column of type timestamp") {
 			t.Errorf("INT96 as long: %s", got)
 		}
 	}

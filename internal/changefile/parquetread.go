@@ -18,10 +18,8 @@ import (
 // read reads the columns of the plan, one batch after the other. INT96
 // timestamps at the top level, as Spark writes them by default, do not go
 // through pqarrow, which knows them as nanoseconds and so ends in the year 2262.
-func (p *parquetPlan) read(ctx context.Context, pr *pqarrow.FileReader) error {
-	damaged := func(err error) error {
-		return &InputError{File: p.file.Name, Line: p.file.Rows + 1, Msg: "unreadable Parquet data at or after this row: " + err.Error()}
-	}
+func (p *columnPlan) read(ctx context.Context, pr *pqarrow.FileReader) error {
+	damaged := func(err error) error { return p.damaged("Parquet", err) }
 	pf := pr.ParquetReader()
 	var leaves []int
 	at := map[int]int{} // field of the file -> column of the reader's batches
@@ -98,64 +96,7 @@ func appendLeaves(leaves []int, f *pqarrow.SchemaField) []int {
 }
 
 // uses reports whether field i of the file fills a column.
-func (p *parquetPlan) uses(i int) bool { return p.schemaName(i) != "" }
-
-// schemaName is the column that field i of the file fills.
-func (p *parquetPlan) schemaName(i int) string {
-	for k, from := range p.from {
-		if from == i {
-			return p.sch.Field(k).Name
-		}
-	}
-	return ""
-}
-
-// located makes an InputError of a convertError in the batch that comes next.
-func (p *parquetPlan) located(column string, err error) error {
-	var ce *convertError
-	if !errors.As(err, &ce) {
-		return &InputError{File: p.file.Name, Line: p.file.Rows + 1, Column: column, Msg: err.Error()}
-	}
-	if ce.column != "" {
-		column = ce.column
-	}
-	return &InputError{File: p.file.Name, Line: p.file.Rows + int64(ce.row) + 1, Column: column, Value: excerpt([]byte(ce.value)), Msg: ce.msg}
-}
-
-// add converts n rows, given by field of the file, and appends them.
-func (p *parquetPlan) add(fields map[int]arrow.Array, n int) error {
-	if n == 0 {
-		return nil
-	}
-	cols := make([]arrow.Array, len(p.from))
-	for k, i := range p.from {
-		if i < 0 {
-			cols[k] = array.MakeArrayOfNull(memory.DefaultAllocator, p.sch.Field(k).Type, n)
-			continue
-		}
-		if arrow.TypeEqual(fields[i].DataType(), p.sch.Field(k).Type) && fields[i].DataType().ID() == arrow.TIMESTAMP {
-			cols[k] = fields[i]
-			continue
-		}
-		arr, err := p.convs[k].convert(fields[i])
-		if err != nil {
-			return p.located(p.sch.Field(k).Name, err)
-		}
-		cols[k] = arr
-	}
-	out := array.NewRecordBatch(p.sch, cols, int64(n))
-	if i, column := nestedNull(out); i >= 0 {
-		return &InputError{File: p.file.Name, Line: p.file.Rows + int64(i) + 1, Column: column, Value: "null", Msg: "it is declared not null"}
-	}
-	if i, column, key := duplicateMapKey(out); i >= 0 {
-		return &InputError{File: p.file.Name, Line: p.file.Rows + int64(i) + 1, Column: column, Value: key, Msg: "the key stands twice in one map"}
-	}
-	for from := 0; from < n; from += BatchRows {
-		p.file.Records = append(p.file.Records, out.NewSlice(int64(from), int64(min(from+BatchRows, n))))
-	}
-	p.file.Rows += int64(n)
-	return nil
-}
+func (p *columnPlan) uses(i int) bool { return p.schemaName(i) != "" }
 
 // int96Column reads a column of INT96 timestamps over all row groups.
 type int96Column struct {

@@ -36,7 +36,7 @@ func randomTable(t *rapid.T) (*rand.Rand, *arrow.Schema, arrow.RecordBatch) {
 
 // What the writers write, the readers read back: the same types, the same values.
 func TestWrittenRowsReadBack(t *testing.T) {
-	for _, format := range []string{rowfile.JSONL, rowfile.Parquet} {
+	for _, format := range []string{rowfile.JSONL, rowfile.CSV, rowfile.Parquet, rowfile.Arrow} {
 		t.Run(format, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				_, sch, rec := randomTable(t)

@@ -68,7 +68,7 @@ func canonicalType(t arrow.DataType) (arrow.DataType, error) {
 		}
 		return arrow.ListOfField(arrow.Field{Name: "element", Type: e, Nullable: true}), nil
 	}
-	return nil, fmt.Errorf("a Parquet column of type %s has no Delta type", t)
+	return nil, fmt.Errorf("a file column of type %s has no Delta type", t)
 }
 
 // typeName gives the Delta name of a canonical type, for messages.
