@@ -211,7 +211,13 @@ func (a *app) printSample(rows []pipeline.OutcomeRow, total int64) {
 		width[2] = max(width[2], len(r.Version))
 	}
 	for _, r := range rows {
-		a.printf("  %-*s  %-*s  %-*s  %s:%d\n", width[0], r.Outcome, width[1], r.Key, width[2], r.Version, r.File, r.Row)
+		line := ""
+		for i, text := range []string{string(r.Outcome), r.Key, r.Version} {
+			if width[i] > 0 { // a statement's rows have neither key nor version
+				line += fmt.Sprintf("  %-*s", width[i], text)
+			}
+		}
+		a.printf("%s  %s:%d\n", line, r.File, r.Row)
 	}
 	if n := total - int64(len(rows)); n > 0 {
 		a.printf("  and %s\n", plural(n, "more row"))

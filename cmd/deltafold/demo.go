@@ -21,11 +21,18 @@ import (
 //go:embed testdata/fixtures/versioned-changes/batch-*.jsonl
 var demoBatches embed.FS
 
+// demoCustomers are a table, changes to it, and a MERGE statement.
+//
+//go:embed testdata/fixtures/customers-merge/customers.jsonl
+//go:embed testdata/fixtures/customers-merge/changes.jsonl
+//go:embed testdata/fixtures/customers-merge/merge.sql
+var demoCustomers embed.FS
+
 const demoCount = 6
 
 func (a *app) demoCommand() *cobra.Command {
 	var keep string
-	c := a.command("demo [flags]", "Fold six small batches into a temporary table and show all there is", func(_ *cobra.Command, args []string) error {
+	c := a.command("demo [flags]", "Fold small batches into temporary tables and show all there is", func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usagef("demo takes no arguments")
 		}
@@ -62,7 +69,7 @@ const (
 
 func (d *demo) run(ctx context.Context) error {
 	for n := 1; n <= demoCount; n++ {
-		if err := d.fold(ctx, n); err != nil {
+		if err := d.batch(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -95,13 +102,64 @@ func (d *demo) run(ctx context.Context) error {
 	if len(rep.Findings) > 0 {
 		return &errFindings{n: len(rep.Findings)}
 	}
-	return nil
+	return d.customers(ctx)
+}
+
+// customers carries a MERGE statement out and shows both versions and a count.
+func (d *demo) customers(ctx context.Context) error {
+	const table, schema = "customers", "id long, name string, tier string"
+	for _, name := range []string{"customers.jsonl", "changes.jsonl", "merge.sql"} {
+		data, err := demoCustomers.ReadFile("testdata/fixtures/customers-merge/" + name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			return err
+		}
+	}
+	d.say("$ deltafold append %s customers.jsonl --schema '%s'", table, schema)
+	rep, err := pipeline.Append(ctx, d.env(), &pipeline.AppendJob{Table: table, Files: []string{"customers.jsonl"}, Schema: schema})
+	if err != nil {
+		return err
+	}
+	if err := d.printAppend(rep); err != nil {
+		return err
+	}
+	sql, err := os.ReadFile("merge.sql")
+	if err != nil {
+		return err
+	}
+	d.say("$ cat merge.sql")
+	d.printf("%s", sql)
+	d.say("$ deltafold merge %s --source changes=changes.jsonl --source-schema 'changes=deleted boolean' --sql merge.sql", table)
+	if err := d.fold(ctx, func(ctx context.Context) (*pipeline.ApplyReport, error) {
+		return pipeline.Merge(ctx, d.env(), &pipeline.MergeJob{
+			Fold: pipeline.ApplyJob{Table: table}, SQL: string(sql),
+			Sources: []pipeline.MergeSource{{Name: "changes", Files: []string{"changes.jsonl"}, Schema: "deleted boolean"}},
+		})
+	}); err != nil {
+		return err
+	}
+	read := func(shown string, j pipeline.ReadJob) error {
+		d.say("$ deltafold read %s %s", table, shown)
+		j.Table, j.Limit, j.Format, j.Out = table, -1, rowfile.Table, d.data()
+		_, err := pipeline.Read(ctx, d.env(), &j)
+		return err
+	}
+	if err := read("--order-by id", pipeline.ReadJob{OrderBy: []string{"id"}}); err != nil {
+		return err
+	}
+	first := deltatable.Version(0)
+	if err := read("--version 0 --order-by id", pipeline.ReadJob{Version: &first, OrderBy: []string{"id"}}); err != nil {
+		return err
+	}
+	return read("--count-by tier --count-as customers", pipeline.ReadJob{CountBy: []string{"tier"}, CountAs: "customers"})
 }
 
 func (d *demo) say(format string, args ...any) { d.printf("\n"+format+"\n", args...) }
 
-// fold applies one batch and shows the state after it.
-func (d *demo) fold(ctx context.Context, n int) error {
+// batch applies one batch and shows the state after it.
+func (d *demo) batch(ctx context.Context, n int) error {
 	name := fmt.Sprintf("batch-%d.jsonl", n)
 	data, err := demoBatches.ReadFile("testdata/fixtures/versioned-changes/" + name)
 	if err != nil {

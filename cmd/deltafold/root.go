@@ -194,7 +194,10 @@ func (a *app) command(use, short string, args cobra.PositionalArgs, runE func(cm
 		Use: use, Short: short, RunE: runE, DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, given []string) error {
 			a.verb = verbOf(cmd)
-			return args(cmd, given)
+			if err := args(cmd, given); err != nil {
+				return usageError{err}
+			}
+			return nil
 		},
 	}
 }
