@@ -66,7 +66,7 @@ type inputFlags struct {
 func (i *inputFlags) addReading(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&i.schema, "schema", "", "columns and types of the input, such as 'id long, name string'")
-	f.StringVar(&i.format, "format", "", "jsonl or parquet (default by file name)")
+	f.StringVar(&i.format, "format", "", "jsonl, csv, parquet or arrow (default by file name)")
 	f.BoolVar(&i.allowUnknown, "allow-unknown", false, "ignore input columns that are not known")
 }
 

@@ -176,7 +176,7 @@ func (a *appender) existing() error {
 }
 
 // fresh makes metadata for a table that is not there: from --schema, or from
-// the first Parquet file.
+// the first file, where it is Parquet or Arrow.
 func (a *appender) fresh(ctx context.Context) error {
 	var ds *deltatable.Schema
 	var err error
@@ -185,7 +185,7 @@ func (a *appender) fresh(ctx context.Context) error {
 			return usage("--schema: %v", err)
 		}
 	} else {
-		sch, err := a.parquetSchema(ctx)
+		sch, err := a.ownSchema(ctx)
 		if err != nil {
 			return err
 		}
@@ -201,13 +201,13 @@ func (a *appender) fresh(ctx context.Context) error {
 	return err
 }
 
-func (a *appender) parquetSchema(ctx context.Context) (*arrow.Schema, error) {
+func (a *appender) ownSchema(ctx context.Context) (*arrow.Schema, error) {
 	src := a.in.sources[0]
 	format := a.job.Format
 	if format == "" {
 		format = changefile.FormatOf(src.Name)
 	}
-	if format != changefile.FormatParquet {
+	if format != changefile.FormatParquet && format != changefile.FormatArrow {
 		return nil, usage("a new table needs --schema: types of text inputs are never guessed")
 	}
 	f, err := changefile.Read(ctx, src, &changefile.Options{Format: format})

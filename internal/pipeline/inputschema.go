@@ -50,7 +50,7 @@ func (a *applier) firstSchema(ctx context.Context) (*arrow.Schema, error) {
 	if format == "" {
 		format = changefile.FormatOf(src.Name)
 	}
-	if format == changefile.FormatParquet {
+	if format == changefile.FormatParquet || format == changefile.FormatArrow {
 		f, err := changefile.Read(ctx, src, &changefile.Options{Format: format})
 		if err != nil {
 			return nil, err
