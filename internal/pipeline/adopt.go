@@ -80,7 +80,8 @@ func (e *Env) adopt(ctx context.Context, t *deltatable.Table, j *AdoptJob) (*Tab
 		return nil, err
 	}
 	run := uuid.NewString()
-	tags, props := rowTags(run, 0), map[string]string(nil)
+	tags := rowTags(run, 0)
+	var props map[string]string
 	if want == change.Guarded {
 		if rep.Roles, err = DeriveAdopted(&j.Roles, snap.Schema()); err != nil {
 			return nil, err

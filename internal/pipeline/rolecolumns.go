@@ -23,21 +23,19 @@ func fieldOf(sch *arrow.Schema, name string) (arrow.Field, bool) {
 }
 
 func versionType(t arrow.DataType) bool {
-	switch t.ID() {
-	case arrow.DATE32, arrow.TIMESTAMP, arrow.STRING:
+	switch t.(type) {
+	case *arrow.Date32Type, *arrow.TimestampType, *arrow.StringType:
 		return true
-	default:
-		return numeric(t)
 	}
+	return numeric(t)
 }
 
 func numeric(t arrow.DataType) bool {
-	switch t.ID() {
-	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.DECIMAL128:
+	switch t.(type) {
+	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type, *arrow.Decimal128Type:
 		return true
-	default:
-		return false
 	}
+	return false
 }
 
 // roleColumns maps the columns that a role claims, in lower case, to the flag
@@ -160,6 +158,7 @@ func stateSchema(r *change.Roles, input *arrow.Schema) *arrow.Schema {
 		fields = append(fields, arrow.Field{Name: r.Status, Type: arrow.BinaryTypes.String, Nullable: true})
 	case change.StatusBoolean:
 		add([]string{r.Deleted})
+	case change.StatusNone:
 	}
 	add(r.Payload)
 	return arrow.NewSchema(fields, nil)
