@@ -22,13 +22,16 @@ func SchemaFromArrow(sch *arrow.Schema) (*Schema, error) { return schema.FromArr
 // columns in either case; what they are called in the schema is kept. Refused:
 // names that Parquet readers of other engines cannot take, names that differ
 // only in case, partition columns of a type that has no exact text, a table of
-// partition columns alone.
+// partition columns alone, properties that CheckProperties refuses.
 func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string) (*Metadata, *Protocol, error) {
 	as, err := sch.Arrow()
 	if err != nil {
 		return nil, nil, fmt.Errorf("convert schema: %w", err)
 	}
 	if err := checkFieldNames(as.Fields(), ""); err != nil {
+		return nil, nil, err
+	}
+	if err := CheckProperties(props); err != nil {
 		return nil, nil, err
 	}
 	md := &Metadata{
