@@ -23,6 +23,9 @@ type Options struct {
 	Full bool
 	// Outcomes is the table's outcomes table; nil: outcomes are not checked.
 	Outcomes *deltatable.Table
+	// OutcomesProperty is the table property that led to Outcomes ("": the default).
+	// Versions with another one keep their outcomes elsewhere, where they are not checked.
+	OutcomesProperty string
 	// Batches finds the batches behind the versions; nil: the rows in the outcomes table
 	// stand in for them.
 	Batches BatchSource

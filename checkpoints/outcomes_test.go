@@ -1,6 +1,7 @@
 package checkpoints
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -72,5 +73,58 @@ func TestNoOutcomesAreKept(t *testing.T) {
 		if c.Name == CheckCounts && c.Status != Note {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// TestOutcomesOfACommitThatIsNone: the log entry of a batch is emptied afterwards, or names
+// a run without its batch; the outcomes still claim the version.
+func TestOutcomesOfACommitThatIsNone(t *testing.T) {
+	for name, edit := range map[string]func([]byte) []byte{
+		"emptied": func([]byte) []byte { return nil },
+		"no batch": func(b []byte) []byte {
+			return bytes.ReplaceAll(b, []byte(change.TagBatchDigest), []byte("other"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			v := w.apply(change1{"a", "2", "upsert", "n"})
+			w.editEntry(v, edit)
+			wantFinding(t, w.audit(nil), v, CheckCounts)
+		})
+	}
+}
+
+// TestOutcomesKeptElsewhere: the outcomes location changes between versions; those of the
+// versions before are not looked for in the new table.
+func TestOutcomesKeptElsewhere(t *testing.T) {
+	w := start(t)
+	moved := w.snap.Version() + 1
+	md := *w.snap.Metadata()
+	roles := *testRoles
+	roles.Outcomes = "mem://elsewhere"
+	md.Configuration = roles.Properties()
+	w.snap = w.commit(w.table, w.snap, &deltatable.Commit{Operation: "SET TBLPROPERTIES", Metadata: &md})
+	w.outcomes = newTable(t, t.Context())
+	w.create(w.outcomes, outcomesDDL, nil, nil)
+	v := w.apply(change1{"a", "2", "upsert", "n"})
+	r := w.audit(func(o *Options) { o.OutcomesProperty = roles.Outcomes })
+	if len(r.Findings) > 0 {
+		t.Errorf("%v", r.Findings)
+	}
+	got := map[deltatable.Version]Status{}
+	for _, version := range r.Versions {
+		for _, c := range version.Checks {
+			if c.Name == CheckCounts {
+				got[version.Version] = c.Status
+			}
+		}
+	}
+	for at, status := range got {
+		if want := map[bool]Status{true: Skipped, false: OK}[at < moved]; status != want {
+			t.Errorf("version %d: %v, want %v", at, status, want)
+		}
+	}
+	if _, ok := got[v]; !ok {
+		t.Errorf("version %d was not checked", v)
 	}
 }

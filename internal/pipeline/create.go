@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,7 +172,8 @@ func jsonText(v any) string {
 }
 
 // SplitProperties reads --property flags, k=v each. The outcomes location is
-// given back apart; other deltafold.* properties have flags of their own.
+// given back apart, absolute; other deltafold.* properties have flags of their
+// own.
 func SplitProperties(given []string) (props map[string]string, outcomes string, err error) {
 	props = map[string]string{}
 	for _, kv := range given {
@@ -182,18 +184,34 @@ func SplitProperties(given []string) (props map[string]string, outcomes string, 
 		if _, twice := props[k]; twice || k == change.PropOutcomes && outcomes != "" {
 			return nil, "", usage("property %s is given twice", k)
 		}
+		ours := len(k) >= len(change.PropPrefix) && strings.EqualFold(k[:len(change.PropPrefix)], change.PropPrefix)
 		switch {
 		case k == change.PropOutcomes && v == "":
 			return nil, "", usage("property %s needs a location, or none", k)
 		case k == change.PropOutcomes:
-			outcomes = v
-		case strings.HasPrefix(k, change.PropPrefix):
+			if outcomes, err = outcomesLocation(v); err != nil {
+				return nil, "", err
+			}
+		case ours:
 			return nil, "", usage("property %s names a role: the role flags set it, on create, adopt or a first apply", k)
 		default:
 			props[k] = v
 		}
 	}
 	return props, outcomes, nil
+}
+
+// outcomesLocation makes a relative path absolute: the property is read again
+// from other working directories.
+func outcomesLocation(v string) (string, error) {
+	if v == change.OutcomesNone || strings.Contains(v, "://") {
+		return v, nil
+	}
+	abs, err := filepath.Abs(v)
+	if err != nil {
+		return "", fmt.Errorf("property %s: %w", change.PropOutcomes, err)
+	}
+	return abs, nil
 }
 
 // checkTableFlags refuses flags about a new table that contradict the table

@@ -46,14 +46,18 @@ type outcomesTable struct {
 	snap  *deltatable.Snapshot // nil: not made yet
 	last  *pending             // the file of the latest attempt
 	upTo  *deltatable.Version  // the state version that repair has reached
+	lost  []string             // of repair: runs whose file is gone
 }
 
 // pending is an outcomes file that is written and not yet committed.
 type pending struct {
-	Schema string            `json:"schema"`
-	Adds   []*pendingAdd     `json:"adds"`
-	adds   []*deltatable.Add // of Adds
-	run    string
+	Schema string        `json:"schema"`
+	Adds   []*pendingAdd `json:"adds"`
+	// Location is the outcomes table's when the file was written; either table
+	// may have moved since.
+	Location string            `json:"location,omitzero"`
+	adds     []*deltatable.Add // of Adds
+	run      string
 }
 
 // pendingAdd is the part of an add action that an outcomes file has.
@@ -228,7 +232,7 @@ func (o *outcomesTable) write(ctx context.Context, r *outcomeRun) (*pending, err
 	if err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
-	p := &pending{Schema: ds.JSON(), adds: adds, run: r.id}
+	p := &pending{Schema: ds.JSON(), Location: o.table.Store().URL(), adds: adds, run: r.id}
 	for _, a := range adds {
 		p.Adds = append(p.Adds, &pendingAdd{a.Path, a.Size, a.ModificationTime, a.Stats, a.Tags})
 	}
@@ -385,93 +389,4 @@ func (o *outcomesTable) has(p *pending) bool {
 		_, live := o.snap.File(a.Key())
 		return live
 	})
-}
-
-func (o *outcomesTable) watermark() (int64, bool) {
-	if o.snap == nil {
-		return 0, false
-	}
-	return o.snap.AppVersion(repairedApp)
-}
-
-// repair commits the outcomes that state commits up to the snapshot name and
-// that the table lacks: their writers died in between, or are just about to do
-// it themselves (merge-semantics 6).
-func (o *outcomesTable) repair(ctx context.Context, state *deltatable.Table, snap *deltatable.Snapshot) error {
-	if o == nil || snap == nil {
-		return nil
-	}
-	from := deltatable.Version(0)
-	if v, ok := o.watermark(); ok {
-		from = deltatable.Version(v) + 1
-	}
-	for v := snap.Version(); v >= from; v-- {
-		e, err := state.Entry(ctx, v)
-		var none *deltatable.VersionRangeError
-		if errors.As(err, &none) {
-			break // cleaned up with all that is older
-		}
-		if err != nil {
-			return err
-		}
-		p, err := pendingOf(e)
-		if err != nil {
-			return fmt.Errorf("version %d: %w", v, err)
-		}
-		if p == nil || o.has(p) {
-			continue
-		}
-		if err := o.commit(ctx, p); err != nil {
-			return fmt.Errorf("version %d: %w", v, err)
-		}
-		if o.snap, err = current(ctx, o.table); err != nil {
-			return err
-		}
-	}
-	at := snap.Version()
-	o.upTo = &at
-	return nil
-}
-
-// pendingOf reads what a state commit says of its outcomes; nil: nothing.
-func pendingOf(e *deltatable.Entry) (*pending, error) {
-	if e.Info == nil {
-		return nil, nil
-	}
-	text, run := e.Info.Tags[tagOutcomesAdds], e.Info.Tags[change.TagRun]
-	if text == "" || run == "" {
-		return nil, nil
-	}
-	p := &pending{run: run}
-	if err := json.Unmarshal([]byte(text), p); err != nil {
-		return nil, fmt.Errorf("tag %s: %w", tagOutcomesAdds, err)
-	}
-	for _, a := range p.Adds {
-		p.adds = append(p.adds, &deltatable.Add{
-			Path: a.Path, Size: a.Size, ModificationTime: a.ModificationTime, Stats: a.Stats, Tags: a.Tags,
-			DataChange: true, PartitionValues: map[string]*string{},
-		})
-	}
-	return p, nil
-}
-
-// RepairOutcomes completes the outcomes of runs that died between their state
-// commit and its outcomes; it gives the outcomes table's location.
-func RepairOutcomes(ctx context.Context, e *Env, table string) (string, error) {
-	t, err := e.OpenTable(ctx, table)
-	if err != nil {
-		return "", err
-	}
-	snap, err := t.Snapshot(ctx)
-	if err != nil {
-		return "", fmt.Errorf("open table %s: %w", table, err)
-	}
-	o, err := e.openOutcomes(ctx, t.Store().URL(), snap.Properties()[change.PropOutcomes])
-	if err != nil {
-		return "", err
-	}
-	if o == nil {
-		return change.OutcomesNone, nil
-	}
-	return o.table.Store().URL(), o.repair(ctx, t, snap)
 }

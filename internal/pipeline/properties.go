@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,18 +57,30 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 	if maps.Equal(md.Configuration, snap.Properties()) {
 		return rep, nil
 	}
-	if err := checkNeeded(snap, md.Configuration); err != nil {
+	if err := checkNeeded(snap, props); err != nil {
 		return nil, err
 	}
 	if _, err := deltatable.NewLayout(&md); err != nil {
 		return nil, newTableError(err)
 	}
+	if err := e.completeOutcomes(ctx, t, snap, props); err != nil {
+		return nil, err
+	}
 	run := uuid.NewString()
+	tags := rowTags(run, 0)
+	digest, err := recordedDigest(ctx, t, snap.Version())
+	if err != nil {
+		return nil, err
+	}
+	if digest != "" {
+		tags[change.TagTableDigest] = digest
+	}
 	tx := t.Begin(snap)
 	tx.Write = deltatable.Commit{
 		TxnID: run, Operation: "SET TBLPROPERTIES", Metadata: &md,
-		Parameters: map[string]string{"properties": jsonText(props)},
+		Parameters: map[string]string{"properties": jsonText(props)}, Tags: tags,
 	}
+	tx.Read.Whole = true // the digest carried on is of these rows
 	landed, err := tx.Commit(ctx, e.Retry)
 	if err != nil {
 		return nil, err
@@ -77,8 +90,40 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 	return rep, nil
 }
 
-// checkNeeded refuses properties that ask for features which the protocol does
-// not have yet: what a new table with them would need says which.
+// recordedDigest is the table digest that the commit of v records, "" where
+// there is none or its log entry is gone.
+func recordedDigest(ctx context.Context, t *deltatable.Table, v deltatable.Version) (string, error) {
+	entry, err := t.Entry(ctx, v)
+	var none *deltatable.VersionRangeError
+	if errors.As(err, &none) || err == nil && entry.Info == nil {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return entry.Info.Tags[change.TagTableDigest], nil
+}
+
+// completeOutcomes completes the outcomes where they are kept so far, before a
+// property moves them: a run that died is not looked for there afterwards.
+func (e *Env) completeOutcomes(ctx context.Context, t *deltatable.Table, snap *deltatable.Snapshot, props map[string]string) error {
+	if _, moves := props[change.PropOutcomes]; !moves {
+		return nil
+	}
+	roles, ok, err := change.RolesFromProperties(snap.Properties())
+	if err != nil || !ok {
+		return err
+	}
+	o, err := e.openOutcomes(ctx, t.Store().URL(), roles.Outcomes)
+	if err != nil {
+		return err
+	}
+	return o.repair(ctx, t, snap)
+}
+
+// checkNeeded refuses new properties that ask for features which the protocol
+// does not have yet, as a new table with them would need, and odd values. What
+// the table has already, perhaps from other writers, is not judged.
 func checkNeeded(snap *deltatable.Snapshot, props map[string]string) error {
 	for k := range props {
 		if _, had := snap.Property(k); !had && strings.HasPrefix(k, "delta.feature.") {

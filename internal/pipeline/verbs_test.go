@@ -357,3 +357,26 @@ func TestAdoptBesideAnAppend(t *testing.T) {
 		t.Errorf("mode %s, %v", d.Mode, err)
 	}
 }
+
+// TestOutcomesLocation: a relative path in deltafold.outcomes is made absolute;
+// our own properties are ours in any case of letters.
+func TestOutcomesLocation(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{
+		"none": "none", "o": filepath.Join(here, "o"), "./a/../o": filepath.Join(here, "o"), "/abs/o": "/abs/o",
+		"mem://o": "mem://o", "file:///o%20p": "file:///o%20p",
+	} {
+		if _, got, err := SplitProperties([]string{"deltafold.outcomes=" + given}); err != nil || got != want {
+			t.Errorf("%s: got %q, %v", given, got, err)
+		}
+	}
+	for _, bad := range []string{"DELTAFOLD.KEYS=[]", "Deltafold.Outcomes=none"} {
+		if _, _, err := SplitProperties([]string{bad}); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
