@@ -131,14 +131,55 @@ type binder struct {
 	cols []string
 	// fallible counts the nodes made so far whose evaluation may fail.
 	fallible int
+	// cost counts the nodes made so far, those in use twice twice: it bounds what
+	// evaluating takes.
+	cost  int
+	known map[Expr]bindResult
 }
 
+// bindResult is what is known of an expression that is bound already; where one
+// is looked at again (the operand of BETWEEN), its node is shared.
+type bindResult struct {
+	n              node
+	cost, fallible int
+}
+
+// maxCost bounds what nested BETWEEN, CASE x and the like, which evaluate their
+// operands more than once, add up to.
+const maxCost = 1_000_000
+
 func (bd *binder) bind(e Expr) (node, error) {
+	if r, ok := bd.known[e]; ok {
+		bd.cost += r.cost
+		bd.fallible += r.fallible
+		if bd.cost > maxCost {
+			return nil, &BindError{At: e.Pos(), Text: e.String(), Msg: "the expression takes too much to evaluate"}
+		}
+		return r.n, nil
+	}
+	cost, fallible := bd.cost, bd.fallible
+	bd.cost++
+	n, err := bd.bindNew(e)
+	if err != nil {
+		return nil, err
+	}
+	if bd.known == nil {
+		bd.known = map[Expr]bindResult{}
+	}
+	bd.known[e] = bindResult{n, bd.cost - cost, bd.fallible - fallible}
+	return n, nil
+}
+
+func (bd *binder) bindNew(e Expr) (node, error) {
 	switch e := e.(type) {
 	case *Name:
 		return bd.name(e)
 	case *Literal:
-		return bd.literal(e)
+		c, err := bd.literal(e)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
 	case *Logic:
 		l := &logicNode{or: e.Or}
 		for i, a := range e.Args {
@@ -153,25 +194,47 @@ func (bd *binder) bind(e Expr) (node, error) {
 		return l, nil
 	case *Not:
 		p, err := bd.condition(e.X)
-		return &notNode{p}, err
+		if err != nil {
+			return nil, err
+		}
+		return &notNode{p}, nil
 	case *Is:
 		return bd.is(e)
 	case *Infix:
 		return bd.infix(e)
 	case *Distinct:
 		n, err := bd.compare("<=>", e.L, e.R, e.At)
-		if err == nil && !e.Not {
+		if err != nil {
+			return nil, err
+		}
+		if !e.Not {
 			n = &notNode{n}
 		}
-		return n, err
+		return n, nil
 	case *In:
 		return bd.in(e)
 	case *Between:
 		return bd.between(e)
 	case *Like:
 		return bd.like(e)
+	}
+	return bd.operand(e)
+}
+
+func (bd *binder) operand(e Expr) (node, error) {
+	switch e := e.(type) {
 	case *Cast:
 		return bd.castExpr(e)
+	case *Case:
+		return bd.caseExpr(e)
+	case *Prefix:
+		return bd.prefixOp(e)
+	case *Call:
+		return bd.call(e)
+	case *Index:
+		return bd.index(e)
+	case *Field:
+		return bd.field(e)
 	}
 	return nil, unsupported(e)
 }
@@ -179,25 +242,8 @@ func (bd *binder) bind(e Expr) (node, error) {
 // unsupported names what Bind cannot do yet.
 func unsupported(e Expr) error {
 	what := "this expression"
-	switch e := e.(type) {
-	case *Infix:
-		what = "the operator " + e.Op
-	case *Prefix:
-		what = "the operator " + e.Op
-	case *Call:
-		what = "the function " + strings.ToLower(e.Func)
-	case *Case:
-		what = "CASE"
-	case *Cast:
-		what = "CAST"
-	case *Index:
-		what = "access by [ ]"
-	case *Field:
-		what = "a field of an expression"
-	case *Lambda:
+	if _, ok := e.(*Lambda); ok {
 		what = "a lambda"
-	case *Like:
-		what = e.Op
 	}
 	return &UnsupportedError{At: e.Pos(), What: what}
 }
@@ -302,10 +348,20 @@ func (bd *binder) is(e *Is) (node, error) {
 }
 
 func (bd *binder) infix(e *Infix) (node, error) {
-	if _, ok := comparisons[e.Op]; !ok {
-		return nil, unsupported(e)
+	if _, ok := comparisons[e.Op]; ok {
+		return asNode(bd.compare(e.Op, e.L, e.R, e.At))
 	}
-	return bd.compare(e.Op, e.L, e.R, e.At)
+	switch e.Op {
+	case "||":
+		return bd.concatOp(e)
+	case "&", "|", "^", "<<", ">>", ">>>":
+		return bd.bitOp(e)
+	case "+", "-":
+		if n, err := bd.shifted(e); n != nil || err != nil {
+			return n, err
+		}
+	}
+	return bd.arithmetic(e.Op, e, e.L, e.R, false)
 }
 
 func (bd *binder) between(e *Between) (node, error) {
@@ -324,10 +380,28 @@ func (bd *binder) between(e *Between) (node, error) {
 	return p, nil
 }
 
-func (bd *binder) like(e *Like) (node, error) {
-	if e.Op != "LIKE" {
-		return nil, unsupported(e)
+// asNode keeps a nil condition from becoming a node that is not nil.
+func asNode(p pred, err error) (node, error) {
+	if err != nil {
+		return nil, err
 	}
+	return p, nil
+}
+
+// concatOp binds a || b.
+func (bd *binder) concatOp(e *Infix) (node, error) {
+	l, err := bd.bind(e.L)
+	if err != nil {
+		return nil, err
+	}
+	r, err := bd.bind(e.R)
+	if err != nil {
+		return nil, err
+	}
+	return bd.concat(e, []Expr{e.L, e.R}, []node{l, r})
+}
+
+func (bd *binder) like(e *Like) (node, error) {
 	x, err := bd.bind(e.X)
 	if err != nil {
 		return nil, err
@@ -336,25 +410,38 @@ func (bd *binder) like(e *Like) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := pn.(*constant)
-	if !ok {
-		return nil, &UnsupportedError{At: e.Pattern.Pos(), What: "LIKE with a pattern that is not a literal"}
+	if x, err = bd.argument(e.X, x, kString, e); err != nil {
+		return nil, err
 	}
-	if c.null || x.typ().ID() == arrow.NULL {
-		return &nullPred{}, nil
-	}
-	if x.typ().ID() != arrow.STRING || c.dt.ID() != arrow.STRING {
-		return nil, &BindError{At: e.At, Text: e.String(), Msg: "LIKE needs strings on both sides"}
+	if pn, err = bd.argument(e.Pattern, pn, kString, e); err != nil {
+		return nil, err
 	}
 	escape := '\\'
 	for _, r := range e.Escape {
 		escape = r
 	}
-	pat, msg := newPattern(c.s, escape)
-	if msg != "" {
-		return nil, &BindError{At: e.Pattern.Pos(), Text: e.Pattern.String(), Msg: msg}
+	c, fixed := pn.(*constant)
+	if fixed && c.null || x.typ().ID() == arrow.NULL {
+		return &nullPred{}, nil
 	}
-	var p pred = &likeNode{x: x, pat: pat}
+	var p pred
+	switch {
+	case fixed && e.Op != "RLIKE":
+		pat, msg := newPattern(c.s, escape)
+		if msg != "" {
+			return nil, &BindError{At: e.Pattern.Pos(), Text: e.Pattern.String(), Msg: msg}
+		}
+		if p = (&likeNode{x: x, pat: pat}); e.Op == "ILIKE" {
+			p, _ = asPred(bd.matchNode(e, x, pn, escape))
+		}
+	case fixed:
+		if err := checkRegex(pn, e.Pattern); err != nil {
+			return nil, err
+		}
+		fallthrough
+	default:
+		p, _ = asPred(bd.matchNode(e, x, pn, escape))
+	}
 	if e.Not {
 		p = &notNode{p}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 // parseCells reads text as values of a type (see constant.parse).
@@ -103,6 +104,8 @@ func formatCells(from arrow.DataType, zone *time.Location) (cellFunc, string) {
 			return nil, needZone(arrow.BinaryTypes.String)
 		}
 		return plain(func(c cell) string { return formatTimestamp(wallMicros(c.i, zone)) })
+	case *arrow.StructType, *arrow.ListType, *arrow.MapType:
+		return formatNested(from, zone)
 	case *arrow.BinaryType:
 		return func(c cell) (cell, string) {
 			if !utf8.ValidString(c.s) {
@@ -112,6 +115,75 @@ func formatCells(from arrow.DataType, zone *time.Location) (cellFunc, string) {
 		}, ""
 	}
 	return nil, fmt.Sprintf("%s cannot be cast to string", typeName(from))
+}
+
+// formatNested writes [a, b], {k -> v} and {a, b}, NULL as null.
+func formatNested(from arrow.DataType, zone *time.Location) (cellFunc, string) {
+	var parts []cellFunc
+	var types []arrow.DataType
+	switch t := from.(type) {
+	case *arrow.ListType:
+		types = []arrow.DataType{t.Elem()}
+	case *arrow.MapType:
+		types = []arrow.DataType{t.KeyType(), t.ItemType()}
+	case *arrow.StructType:
+		for _, f := range t.Fields() {
+			types = append(types, f.Type)
+		}
+	}
+	for _, t := range types {
+		f, msg := castCells(t, typeString, zone)
+		if t.ID() == arrow.NULL {
+			f, msg = func(c cell) (cell, string) { return c, "" }, ""
+		}
+		if msg != "" {
+			return nil, msg
+		}
+		parts = append(parts, f)
+	}
+	write := func(k int, c cell) (string, string) {
+		if c.null {
+			return "null", ""
+		}
+		out, msg := parts[k](c)
+		return out.s, msg
+	}
+	return func(c cell) (cell, string) { return nestedText(c, from, write) }, ""
+}
+
+func nestedText(c cell, from arrow.DataType, write func(k int, c cell) (string, string)) (cell, string) {
+	var out []string
+	var msg string
+	add := func(k int, c cell, prefix string) {
+		s, m := write(k, c)
+		out = append(out, prefix+s)
+		if m != "" {
+			msg = m
+		}
+	}
+	open, end := "{", "}"
+	switch from.(type) {
+	case *arrow.ListType:
+		open, end = "[", "]"
+		for _, e := range c.elements() {
+			add(0, e, "")
+		}
+	case *arrow.MapType:
+		keys, items := c.entries()
+		for i := range keys {
+			key, m := write(0, keys[i])
+			if m != "" {
+				msg = m
+			}
+			add(1, items[i], key+" -> ")
+		}
+	case *arrow.StructType:
+		st := c.arr.(*array.Struct)
+		for f := range st.NumField() {
+			add(f, cellsOf(st.Field(f))(c.at), "")
+		}
+	}
+	return cell{s: open + strings.Join(out, ", ") + end}, msg
 }
 
 // formatFloat writes a number as Java does: plain between 1e-3 and 1e7, else

@@ -21,6 +21,46 @@ type cell struct {
 	s    string         // string, binary
 	arr  arrow.Array    // struct, array, map: where it is
 	at   int
+	list []cell // array: elements, where they do not lie in an Arrow array
+}
+
+// listCell makes an array of elements.
+func listCell(elements []cell) cell {
+	if elements == nil {
+		elements = []cell{}
+	}
+	return cell{list: elements}
+}
+
+func (c cell) isList() bool {
+	_, ok := c.arr.(*array.List)
+	return ok || c.list != nil
+}
+
+// elements are the elements of an array.
+func (c cell) elements() []cell {
+	l, ok := c.arr.(*array.List)
+	if !ok {
+		return c.list
+	}
+	start, end := l.ValueOffsets(c.at)
+	read := cellsOf(l.ListValues())
+	out := make([]cell, 0, end-start)
+	for i := start; i < end; i++ {
+		out = append(out, read(int(i)))
+	}
+	return out
+}
+
+// entries are the keys and values of a map.
+func (c cell) entries() (keys, items []cell) {
+	m := c.arr.(*array.Map)
+	start, end := m.ValueOffsets(c.at)
+	k, v := cellsOf(m.Keys()), cellsOf(m.Items())
+	for i := start; i < end; i++ {
+		keys, items = append(keys, k(int(i))), append(items, v(int(i)))
+	}
+	return keys, items
 }
 
 var null = cell{null: true}
@@ -114,21 +154,16 @@ func appendNested(bld array.Builder, c cell) {
 			appendCell(b.FieldBuilder(f), cellsOf(st.Field(f))(c.at))
 		}
 	case *array.ListBuilder:
-		l := c.arr.(*array.List)
 		b.Append(true)
-		start, end := l.ValueOffsets(c.at)
-		read := cellsOf(l.ListValues())
-		for i := start; i < end; i++ {
-			appendCell(b.ValueBuilder(), read(int(i)))
+		for _, e := range c.elements() {
+			appendCell(b.ValueBuilder(), e)
 		}
 	case *array.MapBuilder:
-		m := c.arr.(*array.Map)
 		b.Append(true)
-		start, end := m.ValueOffsets(c.at)
-		keys, items := cellsOf(m.Keys()), cellsOf(m.Items())
-		for i := start; i < end; i++ {
-			appendCell(b.KeyBuilder(), keys(int(i)))
-			appendCell(b.ItemBuilder(), items(int(i)))
+		keys, items := c.entries()
+		for i := range keys {
+			appendCell(b.KeyBuilder(), keys[i])
+			appendCell(b.ItemBuilder(), items[i])
 		}
 	default:
 		panic(fmt.Sprintf("expr: internal error: no values of type %s", bld.Type()))

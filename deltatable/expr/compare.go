@@ -33,6 +33,7 @@ const (
 	classExact        // decimals, or a decimal and an integer
 	classDouble       // at least one float or double
 	classBytes
+	classNested // structs and arrays, part by part
 )
 
 // compareNode compares two values. limit is set where the right side is a
@@ -67,8 +68,23 @@ func (bd *binder) compare(op string, le, re Expr, at Position) (pred, error) {
 	}
 	n := &compareNode{outcomes: comparisons[op], nullSafe: op == "<=>", l: l, r: r}
 	if n.class = classOf(l.typ(), r.typ()); n.class == classNone {
+		if w := wider(l.typ(), r.typ(), true); w != nil && nested(w) && cellOrder(w) != nil {
+			n.class = classNested
+			if err = bd.alike(&n.l, &n.r, w, le, re); err != nil {
+				return nil, err
+			}
+			return n, nil
+		}
 		msg := fmt.Sprintf("%s and %s cannot be compared", typeName(l.typ()), typeName(r.typ()))
 		return nil, &BindError{At: at, Text: text(&Infix{Op: op, L: le, R: re}), Msg: msg}
+	}
+	switch { // a NULL with a type, such as CAST(NULL AS INT)
+	case isNullConstant(n.l) && n.nullSafe:
+		return &nullTest{x: n.r}, nil
+	case isNullConstant(n.r) && n.nullSafe:
+		return &nullTest{x: n.l}, nil
+	case isNullConstant(n.l) || isNullConstant(n.r):
+		return &nullPred{}, nil
 	}
 	if _, ok := n.l.(*constant); ok { // the constant to the right
 		n.l, n.r = n.r, n.l
@@ -78,6 +94,11 @@ func (bd *binder) compare(op string, le, re Expr, at Position) (pred, error) {
 		n.limit = newThreshold(n.l.typ(), c)
 	}
 	return n, nil
+}
+
+func isNullConstant(n node) bool {
+	c, ok := n.(*constant)
+	return ok && c.null
 }
 
 // operands binds both sides; a string literal beside another type is read as
@@ -109,7 +130,7 @@ func (bd *binder) operands(le, re Expr) (l, r node, err error) {
 // read turns a string literal into a constant of type t.
 func (bd *binder) read(n node, t arrow.DataType) (node, error) {
 	c, ok := n.(*constant)
-	if !ok || c.dt.ID() != arrow.STRING || t.ID() == arrow.STRING || t.ID() == arrow.NULL {
+	if !ok || c.null || nested(t) || c.dt.ID() != arrow.STRING || t.ID() == arrow.STRING || t.ID() == arrow.NULL {
 		return n, nil
 	}
 	out := &constant{src: c.src}
@@ -264,6 +285,9 @@ func orderOf(c class, l, r arrow.Array) func(i int) int {
 	case classBytes:
 		a, b := stringAt(l), stringAt(r)
 		return func(i int) int { return strings.Compare(a(i), b(i)) }
+	case classNested:
+		order, a, b := cellOrder(l.DataType()), cellsOf(l), cellsOf(r)
+		return func(i int) int { return order(a(i), b(i)) }
 	}
 	panic("expr: internal error: comparison without a class")
 }

@@ -146,7 +146,7 @@ func (bd *binder) literal(e *Literal) (*constant, error) {
 	case TimestampNTZ:
 		msg = c.parse(e.Text, tsNTZ, bd)
 	default:
-		return nil, &UnsupportedError{At: e.At, What: "INTERVAL"}
+		return nil, &UnsupportedError{At: e.At, What: "an INTERVAL that is not added to a date or timestamp"}
 	}
 	if msg != "" {
 		return fail(msg)
@@ -262,7 +262,7 @@ func (c *constant) parse(text string, t arrow.DataType, bd *binder) string {
 		default:
 			return bad
 		}
-	case arrow.STRING:
+	case arrow.STRING, arrow.BINARY:
 		c.s = text
 	case arrow.DATE32:
 		days, ok := parseDate(s)

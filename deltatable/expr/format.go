@@ -250,6 +250,10 @@ func numberSuffix(e *Literal) string {
 }
 
 func quoteName(s string) string {
+	switch strings.ToUpper(s) {
+	case "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP": // bare, these are functions
+		return "`" + s + "`"
+	}
 	if wordLen(s) == len(s) && s != "" && !isDigit(s[0]) && !reserved[strings.ToUpper(s)] && startsWord(s) {
 		return s
 	}

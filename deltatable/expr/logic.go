@@ -218,6 +218,9 @@ func (v *valuePred) test(b *batch) ([]uint8, error) {
 
 func (v *valuePred) possible(boundsFunc) uint8 {
 	if c, ok := v.node.(*constant); ok {
+		if c.null {
+			return canNull
+		}
 		return canFalse << (2 * uint8(c.i))
 	}
 	return canAny

@@ -70,13 +70,12 @@ func (p *parser) wordOperand() (Expr, error) {
 	case "CAST", "TRY_CAST":
 		return p.cast(t.at, up == "TRY_CAST")
 	case "INTERVAL":
-		if next.kind == tokString {
-			p.i++
-			lit := &Literal{At: t.at, Kind: Interval, Text: next.text}
-			if p.peek().kind == tokWord && !reserved[strings.ToUpper(p.peek().text)] {
-				lit.Unit = strings.ToUpper(p.take().text)
-			}
-			return lit, nil
+		if next.kind == tokString || next.kind == tokNumber || isOp(next, "-") && p.peek2().kind == tokNumber {
+			return p.intervalRest(t.at)
+		}
+	case "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP":
+		if !isOp(next, "(") && !isOp(next, ".") {
+			return &Call{At: t.at, Func: strings.ToLower(up)}, nil
 		}
 	}
 	if reserved[up] {
@@ -102,10 +101,102 @@ func (p *parser) call(name token) (Expr, error) {
 		c.Star = true
 		return c, nil
 	}
+	if done, err := p.wordedCall(c); done || err != nil {
+		return c, err
+	}
 	c.Distinct = p.word("DISTINCT")
 	args, err := p.list()
 	c.Args = args
 	return c, err
+}
+
+// wordedCall parses the calls that have words between their arguments, and
+// turns them into plain ones: EXTRACT(part FROM x), SUBSTRING(s FROM a FOR n),
+// POSITION(a IN s), TRIM(BOTH a FROM s).
+func (p *parser) wordedCall(c *Call) (done bool, err error) {
+	args := func(separator string) (bool, error) {
+		x, err := p.expr(precCompare)
+		if err == nil && !p.word(separator) {
+			err = p.fail("expected %s", separator)
+		}
+		c.Args = append(c.Args, x)
+		return true, err
+	}
+	switch strings.ToUpper(c.Func) {
+	case "EXTRACT":
+		part := p.take()
+		if part.kind != tokWord || !p.word("FROM") {
+			return true, failAt(part, "expected EXTRACT(part FROM x)")
+		}
+		c.Func, c.Args = "date_part", []Expr{&Literal{At: part.at, Kind: String, Text: strings.ToUpper(part.text)}}
+	case "POSITION":
+		start := p.i
+		if done, err = args("IN"); err != nil {
+			p.i, c.Args = start, nil
+			return false, nil
+		}
+	case "SUBSTRING", "SUBSTR":
+		start := p.i
+		if done, err = args("FROM"); err != nil {
+			p.i, c.Args = start, nil
+			return false, nil
+		}
+		x, err := p.expr(precCompare)
+		if err != nil {
+			return true, err
+		}
+		c.Args = append(c.Args, x)
+		if !p.word("FOR") {
+			return true, p.expect(")")
+		}
+	case "TRIM":
+		return p.trimCall(c)
+	default:
+		return false, nil
+	}
+	x, err := p.expr(precNone)
+	if err != nil {
+		return true, err
+	}
+	c.Args = append(c.Args, x)
+	return true, p.expect(")")
+}
+
+// trimCall parses TRIM([BOTH | LEADING | TRAILING] [a] FROM s).
+func (p *parser) trimCall(c *Call) (bool, error) {
+	start, kind := p.i, ""
+	for _, w := range []string{"BOTH", "LEADING", "TRAILING"} {
+		if isWord(p.peek(), w) && !isOp(p.peek2(), ",") && !isOp(p.peek2(), ")") {
+			p.i++
+			kind = w
+		}
+	}
+	var set Expr
+	if !isWord(p.peek(), "FROM") {
+		var err error
+		if set, err = p.expr(precCompare); err != nil || !isWord(p.peek(), "FROM") {
+			p.i = start
+			return false, nil
+		}
+	}
+	if !p.word("FROM") {
+		p.i = start
+		return false, nil
+	}
+	s, err := p.expr(precNone)
+	if err != nil {
+		return true, err
+	}
+	c.Func = map[string]string{"": "btrim", "BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}[kind]
+	switch {
+	case set == nil:
+		c.Args = []Expr{s}
+	case c.Func == "btrim":
+		c.Args = []Expr{s, set}
+	default:
+		c.Args = []Expr{set, s}
+	}
+	return true, p.expect(")")
 }
 
 func (p *parser) cast(at Position, try bool) (Expr, error) {

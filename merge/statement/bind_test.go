@@ -70,9 +70,9 @@ func TestBind(t *testing.T) {
 		evolve    bool
 	}{
 		{onID + "t.id = s.id AND s.extra AND t.price > 1 WHEN MATCHED AND extra THEN DELETE", "key `t.Id` int32 `s.id` int32 false column=Id\ntarget `t.price` > 1\nrest `s.extra`\nmatched delete if `s.extra` (extra)\n", false},
-		{onID + "s.id <=> t.id AND t.price > s.price WHEN MATCHED THEN DELETE", "key `t.Id` int64 `s.id` int64 true column=\nrest `t.price` > `s.price`\nmatched delete\n", false},
+		{onID + "s.id <=> t.id AND t.price + s.price = 5 WHEN MATCHED THEN DELETE", "key `t.Id` int64 `s.id` int64 true column=\nrest `t.price` + `s.price` = 5\nmatched delete\n", false},
 		{onID + "t.`x.y` = s.price WHEN MATCHED THEN UPDATE SET *", "key `t.x.y` float64 `s.price` float64 false column=x.y\nmatched update [Id := `s.id` int32] [name := `s.NAME` utf8] [price := `s.price` decimal(10, 2)] [x.y := `s.x.y` float64]\n", false},
-		{onID + "1 = 1 WHEN NOT MATCHED THEN INSERT (ID, price) VALUES (id, NULL) WHEN NOT MATCHED BY SOURCE AND name = 'a' THEN UPDATE SET price = 1.239", "rest 1 = 1\nnot matched insert [Id := `s.id` int32] [price := NULL decimal(10, 2)]\nby source update if `t.name` = 'a' (name = 'a') [price := 1.239 decimal(10, 2)]\n", false},
+		{onID + "1 = 1 WHEN NOT MATCHED THEN INSERT (ID, price) VALUES (id, NULL) WHEN NOT MATCHED BY SOURCE AND name = 'a' THEN UPDATE SET price = price + 1", "rest 1 = 1\nnot matched insert [Id := `s.id` int32] [price := NULL decimal(10, 2)]\nby source update if `t.name` = 'a' (name = 'a') [price := `t.price` + 1 decimal(10, 2)]\n", false},
 		{onID + "t.id = s.id WHEN NOT MATCHED THEN INSERT * EXCEPT (price)", "key `t.Id` int32 `s.id` int32 false column=Id\nadded extra\nnot matched insert [Id := `s.id` int32] [name := `s.NAME` utf8] [x.y := `s.x.y` float64] [extra := `s.extra` bool]\n", true},
 		{onID + "t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name", "key `t.Id` int32 `s.id` int32 false column=Id\nmatched update [name := `s.NAME` utf8]\n", true},
 		{onID + "t.id = s.id WHEN MATCHED THEN UPDATE SET extra = s.extra", "key `t.Id` int32 `s.id` int32 false column=Id\nadded extra\nmatched update [extra := `s.extra` bool]\n", true},
