@@ -36,7 +36,8 @@ type BatchRequest struct {
 	Digest string
 	// Name is the batch's name as recorded, for messages.
 	Name string
-	// Schema, Roles and Flags are those that the run read the batch with.
+	// Schema, Roles and Flags are those that the run read the batch with. Roles is nil for a
+	// table that is not guarded, whose batches have its own columns.
 	Schema *arrow.Schema
 	Roles  *change.Roles
 	Flags  *change.Flags

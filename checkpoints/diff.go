@@ -39,6 +39,7 @@ type diffResult struct {
 	fresh, changed  int64         // keys that are new, and that changed
 	passes          int           // those that were given up not counted
 	lowered, gone   keyList       // law 3
+	erased          keyList       // law 3: tombstones that are gone
 	moved, appeared keyList       // law 4
 	doubled         keyList       // law 6, within the files added
 	elsewhere       keyList       // law 6, in other live files

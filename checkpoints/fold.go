@@ -15,10 +15,11 @@ type stored struct {
 	payload string // form of the payload columns
 }
 
-// input is one row of a batch: invalid says why it does not count, "" if it does.
+// input is one row of a batch: invalid says why it does not count, "" if it does. A row that
+// an expectation dropped has no key.
 type input struct {
-	invalid change.Outcome
-	key     string // form of the key columns
+	invalid change.Outcome // also where an expectation dropped it
+	key     string         // form of the key columns
 	version []any
 	op      change.Op
 	payload string

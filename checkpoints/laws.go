@@ -15,7 +15,7 @@ func (s *step) checkRows(ctx context.Context) error {
 		s.check(CheckRows, Skipped, "the version before cannot be read")
 		return nil
 	}
-	if len(s.live.added) == 0 && len(s.live.removed) == 0 && s.correct == nil {
+	if len(s.live.added) == 0 && len(s.live.removed) == 0 && s.expectedRows == nil {
 		return nil
 	}
 	before, err := s.count(ctx, s.prev, s.live.removed)
@@ -37,8 +37,8 @@ func (s *step) checkRows(ctx context.Context) error {
 	if s.rec.inserts != nil && s.rec.deletes != nil {
 		expect(*s.rec.inserts, *s.rec.deletes, "as the commit says")
 	}
-	if s.correct != nil {
-		expect(s.correct.fresh, 0, "as the fold expects")
+	if x := s.expectedRows; x != nil {
+		expect(x.inserts, x.deletes, "as the fold expects")
 	}
 	if !known && !s.failed(CheckRows) {
 		s.check(CheckRows, Skipped, "the commit does not say how many rows it inserted and deleted")
@@ -106,6 +106,7 @@ func (s *step) reportLaws(r *diffResult) {
 	if s.wasGuarded {
 		s.findKeys(CheckVersions, &r.lowered, "keys are stored at a lower version than before")
 		s.findKeys(CheckVersions, &r.gone, "keys have disappeared")
+		s.findKeys(CheckVersions, &r.erased, "tombstones have disappeared")
 		s.done(CheckVersions, "%d keys changed, %d are new", r.changed, r.fresh)
 	} else if s.prev != nil {
 		s.check(CheckVersions, Skipped, "the table was not guarded by these columns before")

@@ -128,6 +128,11 @@ func (o *outcomeRows) checkCounts(r *recorder, rec *record) {
 	case !maps.Equal(o.counts, rec.counts):
 		r.find(CheckCounts, nil, "the commit counts %s, the outcomes table has %s", rec.counts.JSON(), o.counts.JSON())
 	}
+	for _, refused := range []change.Outcome{change.BatchRefused, change.FailedExpectation, change.AlreadyApplied} {
+		if n := rec.counts[refused]; n > 0 {
+			r.find(CheckCounts, nil, "%d rows have the outcome %s, of a batch that makes no commit", n, refused)
+		}
+	}
 	r.done(CheckCounts, "%s", o.counts.JSON())
 }
 

@@ -253,7 +253,11 @@ func (p *pass) leftOver(ctx context.Context) error {
 	return p.search(ctx, p.d.prev, p.d.live.removed, func(c *cell, cols []arrow.Array, i int) {
 		if c.count == 0 {
 			c.count++
-			p.result.gone.add(func() string { return keyText(cols, i) })
+			list := &p.result.gone
+			if c.status == change.Deleted {
+				list = &p.result.erased
+			}
+			list.add(func() string { return keyText(cols, i) })
 		}
 	})
 }

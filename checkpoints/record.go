@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	json "github.com/go-json-experiment/json"
+
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/integrity"
 	"github.com/deltafold/deltafold/merge/change"
@@ -22,8 +24,11 @@ type record struct {
 	counts            change.Counts  // nil: none
 	flags             *change.Flags
 	inserts, deletes  *int64 // nil: not recorded
-	rearranges        bool   // has file actions, all with dataChange=false
-	dataChange        bool   // has file actions with dataChange=true
+	breaks            string // the operation that set the table's guard aside
+	expectations      []change.Expectation
+	broken            map[string]int64 // rows that violate each, by name
+	rearranges        bool             // has file actions, all with dataChange=false
+	dataChange        bool             // has file actions with dataChange=true
 	problems          []string
 }
 
@@ -77,12 +82,28 @@ func (r *record) readTags(tags map[string]string) {
 	} else {
 		r.flags = flags
 	}
+	r.readExpectations(tags)
+	r.breaks = tags[change.TagBreakGuard]
 	r.ours = r.run != "" || r.digest != "" || hasTable || r.counts != nil
 	switch {
 	case r.digest != "" && r.run == "":
 		r.problem("%s without %s", change.TagBatchDigest, change.TagRun)
 	case r.digest != "" && r.counts == nil && len(r.problems) == 0:
 		r.problem("%s without %s", change.TagBatchDigest, change.TagCounts)
+	}
+}
+
+func (r *record) readExpectations(tags map[string]string) {
+	var err error
+	if r.expectations, err = change.ParseExpectations(tags[change.TagExpectations]); err != nil {
+		r.problem("%s: %v", change.TagExpectations, err)
+	}
+	text, ok := tags[change.TagExpectationCounts]
+	if !ok {
+		return
+	}
+	if err := json.Unmarshal([]byte(text), &r.broken); err != nil {
+		r.problem("%s: %v", change.TagExpectationCounts, err)
 	}
 }
 

@@ -22,6 +22,9 @@ const (
 	CheckKeys     = "one_row_per_key"
 	CheckState    = "state"
 	CheckOutcomes = "outcomes"
+
+	CheckSequence     = "sequence_never_decreases"
+	CheckExpectations = "expectations"
 )
 
 // Status is the result of one check at one version.

@@ -216,6 +216,7 @@ func (c *correctness) checkPolicy(r *recorder, rl *rules) {
 	for i, u := range c.inputs {
 		text := func() string { return c.text(i, rl.roles.Keys) }
 		switch {
+		case u.invalid.Dropped():
 		case u.invalid != "":
 			invalid.add(text)
 		case reject && c.folded.outcomes[i] == change.Conflicted:

@@ -24,6 +24,11 @@ type step struct {
 	wasGuarded bool          // the version before had the same keys, versions and status
 	correct    *correctness  // nil: the batch is not at hand
 	unreadable bool          // a file that is needed cannot be read
+
+	replace      *change.ReplaceRoles // nil: not in mode replace
+	wasReplace   bool                 // the version before had the same keys and sequence
+	expectedRows *rowsExpected        // by the fold; nil: the batch is not at hand
+	broke        string               // what set the guard aside; "" for nothing
 }
 
 // version audits cur and adds to the report.
@@ -101,7 +106,9 @@ func (s *step) checkRecord() {
 	mode, err := change.ModeOf(s.cur.Properties())
 	if err == nil {
 		s.mode = mode
-		s.roles, _, err = change.RolesFromProperties(s.cur.Properties())
+		if s.roles, _, err = change.RolesFromProperties(s.cur.Properties()); err == nil {
+			err = s.replaceRoles()
+		}
 	}
 	if err != nil {
 		s.find(CheckRecord, nil, "%v", err)
@@ -120,13 +127,14 @@ func (s *step) checkRecord() {
 	for _, p := range s.rec.problems {
 		s.find(CheckRecord, nil, "%s", p)
 	}
-	if s.rec.digest != "" && s.roles != nil && s.rec.table == nil && !s.rec.unknown && len(s.rec.problems) == 0 {
+	s.noteBroken()
+	if s.rec.digest != "" && s.roles != nil && s.broke == "" && s.rec.table == nil && !s.rec.unknown && len(s.rec.problems) == 0 {
 		s.find(CheckRecord, nil, "a batch's commit carries no %s", change.TagTableDigest)
 	}
 	switch {
 	case s.rec.ours:
 		s.done(CheckRecord, "run %s, batch %s", s.rec.run, s.rec.digest)
-	case s.roles != nil:
+	case s.roles != nil || s.replace != nil:
 		s.check(CheckWriter, Note, "%s by %s, without a record of ours: checked as far as its rows tell", s.operation(), s.rec.who())
 		fallthrough
 	default:
@@ -134,8 +142,20 @@ func (s *step) checkRecord() {
 			s.done(CheckRecord, "")
 		}
 	}
-	if s.mode == change.Replace {
-		s.check(CheckWriter, Note, "of replace mode only row counts and file hashes are checked")
+}
+
+// noteBroken names a commit that set the guard aside, and completes what the record does
+// not say.
+func (s *step) noteBroken() {
+	var mode change.Mode
+	if s.broke, mode = breaksGuard(s.prev, s.rec); s.broke != "" {
+		s.check(CheckWriter, Note, "%s --break-guard by run %s, on a table in mode %s: what it did against the rules of the mode is found below", s.broke, s.rec.run, mode)
+	}
+	if s.replace != nil && s.broke == "" && s.rec.digest != "" && len(s.rec.expectations) == 0 {
+		s.rec.expectations = s.replace.Expectations
+	}
+	if s.rec.digest != "" && (s.rec.inserts == nil || s.rec.deletes == nil) {
+		s.find(CheckRecord, nil, "a batch's commit carries no %s or %s", change.TagInserts, change.TagDeletes)
 	}
 }
 
@@ -200,20 +220,37 @@ func (s *step) checkHashes(ctx context.Context) error {
 
 // checkOutcomes reads the outcomes and the batch, folds it and compares.
 func (s *step) checkOutcomes(ctx context.Context) error {
-	switch {
-	case s.roles == nil:
-		return nil
-	case s.rec.digest == "":
-		return s.checkUnclaimed(ctx)
+	if s.rec.digest == "" {
+		if err := s.checkUnclaimed(ctx); err != nil || s.replace == nil {
+			return err
+		}
+		return s.checkReplace(ctx, nil, nil)
 	}
 	rows, err := s.outcomeRows(ctx)
 	if err != nil {
 		return err
 	}
 	c, err := s.batch(ctx, rows)
-	if err != nil || c == nil {
+	if err != nil {
 		return err
 	}
+	if c != nil {
+		s.checkExpectations(rows, c)
+	}
+	if s.broke != "" || s.mode == change.Plain {
+		c = nil // a statement: there is no rule to fold by
+	}
+	switch {
+	case s.replace != nil:
+		return s.checkReplace(ctx, c, rows)
+	case s.roles != nil && c != nil:
+		return s.checkFold(ctx, c, rows)
+	}
+	return nil
+}
+
+// checkFold folds a batch of the guarded merge.
+func (s *step) checkFold(ctx context.Context, c *correctness, rows *outcomeRows) error {
 	rl, err := newRules(s.cur, s.roles, s.rec.flags)
 	if err == nil {
 		c.inputs, err = readInputs(c.recs, c.present, rl)
@@ -222,6 +259,11 @@ func (s *step) checkOutcomes(ctx context.Context) error {
 		s.check(CheckState, Skipped, "%s: %v", c.source, err)
 		return nil
 	}
+	for i, o := range s.drops(c, rows) {
+		if o != "" {
+			c.inputs[i] = input{invalid: o}
+		}
+	}
 	if s.base {
 		s.check(CheckState, Skipped, "the version before cannot be read")
 		return nil
@@ -229,12 +271,37 @@ func (s *step) checkOutcomes(ctx context.Context) error {
 	if err := c.correct(ctx, s.recorder, s.prev, s.cur, s.live, rl); err != nil {
 		return err
 	}
-	s.correct = c
+	s.correct, s.expectedRows = c, &rowsExpected{inserts: c.fresh}
 	s.done(CheckState, "%d rows folded, %s", len(c.inputs), c.source)
-	if rows != nil {
-		rows.compare(s.recorder, c, s.roles.Keys)
-		s.done(CheckOutcomes, "%d rows, %s", len(rows.outcomes), c.source)
+	s.compareOutcomes(rows, c, s.roles.Keys)
+	return nil
+}
+
+// drops are the outcomes of the rows of a batch that its expectations drop, "" for others;
+// nil where none does. Where they cannot be evaluated, the table's word is taken, which
+// checkExpectations says.
+func (s *step) drops(c *correctness, rows *outcomeRows) []change.Outcome {
+	if x := s.expectations(c.recs); x != nil {
+		return x.dropped
+	}
+	if !c.fromOutcomes {
 		return nil
+	}
+	out := make([]change.Outcome, len(rows.outcomes))
+	for i, o := range rows.outcomes {
+		if o.Dropped() {
+			out[i] = o
+		}
+	}
+	return out
+}
+
+// compareOutcomes compares each row's outcome with what the fold says, or their numbers.
+func (s *step) compareOutcomes(rows *outcomeRows, c *correctness, keys []string) {
+	if rows != nil {
+		rows.compare(s.recorder, c, keys)
+		s.done(CheckOutcomes, "%d rows, %s", len(rows.outcomes), c.source)
+		return
 	}
 	expected := change.Counts{}
 	for _, o := range c.folded.outcomes {
@@ -244,20 +311,19 @@ func (s *step) checkOutcomes(ctx context.Context) error {
 		s.find(CheckOutcomes, nil, "the commit counts %s, the fold expects %s", s.rec.counts.JSON(), expected.JSON())
 	}
 	s.done(CheckOutcomes, "counts only, %s", c.source)
-	return nil
 }
 
 // outcomeRows reads the run's outcomes and checks their counts; nil where there are none to
 // read.
 func (s *step) outcomeRows(ctx context.Context) (*outcomeRows, error) {
 	switch {
-	case s.roles.Outcomes == change.OutcomesNone:
+	case s.cur.Properties()[change.PropOutcomes] == change.OutcomesNone:
 		s.check(CheckCounts, Note, "the table keeps no outcomes")
 		return nil, nil //nolint:nilnil // none
 	case s.a.o.Outcomes == nil:
 		s.check(CheckCounts, Skipped, "the outcomes table was not given")
 		return nil, nil //nolint:nilnil // none
-	case s.roles.Outcomes != s.a.o.OutcomesProperty:
+	case s.cur.Properties()[change.PropOutcomes] != s.a.o.OutcomesProperty:
 		s.check(CheckCounts, Skipped, "the outcomes were kept elsewhere then: %s", s.outcomesPlace())
 		return nil, nil //nolint:nilnil // none
 	case s.a.outcomes == nil:
@@ -283,7 +349,7 @@ func (s *step) outcomeRows(ctx context.Context) (*outcomeRows, error) {
 // checkUnclaimed looks for outcomes of a version whose commit, as the log has it now, is
 // none of a batch.
 func (s *step) checkUnclaimed(ctx context.Context) error {
-	if s.a.outcomes == nil || s.roles.Outcomes != s.a.o.OutcomesProperty {
+	if s.a.outcomes == nil || s.cur.Properties()[change.PropOutcomes] != s.a.o.OutcomesProperty {
 		return nil
 	}
 	rows, err := readOutcomes(ctx, s.a.outcomes, s.rec.run, s.cur.Version())
@@ -302,10 +368,10 @@ func (s *step) checkUnclaimed(ctx context.Context) error {
 }
 
 func (s *step) outcomesPlace() string {
-	if s.roles.Outcomes == "" {
-		return "beside the table"
+	if place := s.cur.Properties()[change.PropOutcomes]; place != "" {
+		return place
 	}
-	return s.roles.Outcomes
+	return "beside the table"
 }
 
 // batch finds the rows of the version's batch; nil where they are not at hand.
@@ -332,10 +398,16 @@ func (s *step) batch(ctx context.Context, rows *outcomeRows) (*correctness, erro
 	// NB: outcomes that do not add up cannot stand in for the batch: the fold would only
 	// repeat the finding in other words.
 	if rows == nil || s.failed(CheckCounts) {
-		s.check(CheckState, Skipped, "the batch is not at hand")
+		if s.mode != change.Plain {
+			s.check(CheckState, Skipped, "the batch is not at hand")
+		}
 		return nil, nil //nolint:nilnil // none
 	}
-	return &correctness{source: "from the rows in the outcomes table", fromOutcomes: true, recs: rows.recs, present: rows.present(s.roles)}, nil
+	c := &correctness{source: "from the rows in the outcomes table", fromOutcomes: true, recs: rows.recs}
+	if s.roles != nil {
+		c.present = rows.present(s.roles)
+	}
+	return c, nil
 }
 
 func (f *BatchFile) presence() map[string]bool {

@@ -55,17 +55,12 @@ func Audit(ctx context.Context, e *Env, j *AuditJob) (*checkpoints.Report, error
 // auditOutcomes finds the outcomes table; none stays unchecked, which the audit
 // says, and one that is not there is what it reports.
 func (e *Env) auditOutcomes(ctx context.Context, o *checkpoints.Options, t *deltatable.Table, snap *deltatable.Snapshot) error {
-	mode, err := change.ModeOf(snap.Properties())
-	if err != nil {
-		return err
-	}
 	property := snap.Properties()[change.PropOutcomes]
 	out, err := e.openOutcomes(ctx, t.Store().URL(), property)
 	if err != nil {
 		return err
 	}
-	// A plain table has outcomes once a statement made some.
-	if out != nil && (mode != change.Plain || out.snap != nil) {
+	if out != nil {
 		o.Outcomes, o.OutcomesProperty = out.table, property
 	}
 	return nil
@@ -139,19 +134,20 @@ func openChanges(dir string) (*changesDir, error) {
 
 // Batch implements checkpoints.BatchSource. A batch is read as its run read it.
 func (d *changesDir) Batch(ctx context.Context, want *checkpoints.BatchRequest) (*checkpoints.Batch, bool, error) {
-	sch, err := InputSchema(want.Roles, want.Schema, "")
-	if err != nil {
-		return nil, false, err
-	}
-	o := &changefile.Options{
-		Schema: sch, Format: want.Flags.Format, AllowUnknown: want.Flags.AllowUnknown || want.Roles.PayloadGiven,
+	o := &changefile.Options{Schema: nullable(want.Schema), Format: want.Flags.Format, AllowUnknown: want.Flags.AllowUnknown}
+	var err error
+	if want.Roles != nil {
+		if o.Schema, err = InputSchema(want.Roles, want.Schema, ""); err != nil {
+			return nil, false, err
+		}
+		o.AllowUnknown = o.AllowUnknown || want.Roles.PayloadGiven
 	}
 	if want.Flags.Timezone != "" {
 		if o.Zone, err = time.LoadLocation(want.Flags.Timezone); err != nil {
 			return nil, false, err
 		}
 	}
-	way := fmt.Sprintf("%s %t %q %q", sch, o.AllowUnknown, o.Format, want.Flags.Timezone)
+	way := fmt.Sprintf("%s %t %q %q", o.Schema, o.AllowUnknown, o.Format, want.Flags.Timezone)
 	if d.known[way] == nil {
 		d.known[way] = map[string]int{}
 		for i := range d.batches {
