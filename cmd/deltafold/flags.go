@@ -91,8 +91,8 @@ func (d *deliveryFlags) add(cmd *cobra.Command) {
 	f.StringVar(&d.batch, "batch", "", "`name` of the batch, for people (default: base name of the first FILE)")
 	f.StringVar(&d.appID, "app-id", "", "application `id` of the batch's transaction identifier")
 	f.Int64Var(&d.batchVersion, "batch-version", 0, "`number` of the batch in its application; not above the recorded one: skipped")
-	f.IntVar(&d.maxRetries, "max-retries", 99, "times that a commit lost to another writer is tried `again`")
-	f.DurationVar(&d.retryFor, "retry-for", 5*time.Minute, "`time` after which a lost commit is given up")
+	f.IntVar(&d.maxRetries, "max-retries", 99, "`number` of times that a commit lost to another writer is tried again")
+	f.DurationVar(&d.retryFor, "retry-for", 5*time.Minute, "`duration`, such as 30s, after which a lost commit is given up")
 	f.StringVar(&d.resume, "resume", "", "`RUN@VERSION` of an undecided run: look for its commit first")
 }
 
