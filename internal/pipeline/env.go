@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -110,10 +111,13 @@ func (e *Env) inputs(files []string) (*inputs, error) {
 }
 
 // fromStore is a file behind a URL, read through a store on its folder.
-func fromStore(url string) changefile.Source {
-	return changefile.Source{Name: url, Open: func(ctx context.Context) (io.ReadCloser, error) {
-		dir, key := path.Split(url)
-		store, err := blobstore.Open(ctx, strings.TrimSuffix(dir, "/"))
+func fromStore(location string) changefile.Source {
+	return changefile.Source{Name: location, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		dir, key, err := splitURL(location)
+		if err != nil {
+			return nil, err
+		}
+		store, err := blobstore.Open(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -123,6 +127,23 @@ func fromStore(url string) changefile.Source {
 		}
 		return io.NopCloser(strings.NewReader(string(data))), nil
 	}}
+}
+
+// splitURL splits the URL of a file into its folder and the file's name there.
+// The folder stays a URL, to be decoded by who opens it; the name is a key: in a
+// file URL it is percent-encoded.
+func splitURL(location string) (dir, key string, err error) {
+	dir, key = path.Split(location)
+	if trimmed := strings.TrimSuffix(dir, "/"); !strings.HasSuffix(trimmed, "//") { // file:/// stays the root
+		dir = trimmed
+	}
+	if strings.HasPrefix(location, "file:") {
+		key, err = url.PathUnescape(key)
+	}
+	if err == nil && key == "" {
+		err = fmt.Errorf("%s names no file", location)
+	}
+	return dir, key, err
 }
 
 // batchName is the default name of a batch: the base name of its first file.

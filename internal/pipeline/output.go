@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,15 +96,18 @@ func (t *target) open(ctx context.Context) (io.Writer, func(error) error, error)
 	}, nil
 }
 
-func openObject(ctx context.Context, url string) (io.Writer, func(error) error, error) {
-	dir, key := path.Split(url)
-	store, err := blobstore.Open(ctx, strings.TrimSuffix(dir, "/"))
+func openObject(ctx context.Context, location string) (io.Writer, func(error) error, error) {
+	dir, key, err := splitURL(location)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := blobstore.Open(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	w, err := store.NewWriter(ctx, key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("write %s: %w", url, err)
+		return nil, nil, fmt.Errorf("write %s: %w", location, err)
 	}
 	return w, func(err error) error {
 		if err == nil {
@@ -114,7 +116,7 @@ func openObject(ctx context.Context, url string) (io.Writer, func(error) error, 
 			_ = w.Abort() // the first error is the one to tell
 		}
 		if err != nil {
-			return fmt.Errorf("write %s: %w", url, err)
+			return fmt.Errorf("write %s: %w", location, err)
 		}
 		return nil
 	}, nil

@@ -380,3 +380,23 @@ func TestOutcomesLocation(t *testing.T) {
 		}
 	}
 }
+
+func TestSplitURL(t *testing.T) {
+	for location, want := range map[string][2]string{
+		"file:///a/b.jsonl":      {"file:///a", "b.jsonl"},
+		"file:///b%20c%25.jsonl": {"file:///", "b c%.jsonl"},
+		"file:///a%20b/c.jsonl":  {"file:///a%20b", "c.jsonl"},
+		"mem://store/b%20.jsonl": {"mem://store", "b%20.jsonl"},
+		"s3://bucket/x/y.csv":    {"s3://bucket/x", "y.csv"},
+	} {
+		dir, key, err := splitURL(location)
+		if err != nil || [2]string{dir, key} != want {
+			t.Errorf("%s: got %s and %s, %v", location, dir, key, err)
+		}
+	}
+	for _, bad := range []string{"file:///a/", "file:///a/%zz"} {
+		if _, _, err := splitURL(bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
