@@ -221,14 +221,19 @@ func (a *app) printRoles(r *change.Roles) {
 	}
 	line("checks off", strings.Join(off, ", "))
 	line("on conflict", string(r.Policy))
+	a.printExpectations(r.Expectations)
+}
+
+func (a *app) printExpectations(all []change.Expectation) {
+	for _, x := range all {
+		a.printf("  %-14s %s: %s\n", "expect "+string(x.Action), x.Name, x.Condition)
+	}
 }
 
 // printReplace says how a table in mode replace reads its batches.
 func (a *app) printReplace(r *change.ReplaceRoles) {
 	a.printf("roles:\n  %-14s %s\n  %-14s %s\n  %-14s %s\n", "using", strings.Join(r.Keys, ", "), "sequence by", r.Sequence, "ties", tiesOf(r))
-	for _, x := range r.Expectations {
-		a.printf("  %-14s %s: %s\n", "expect "+string(x.Action), x.Name, x.Condition)
-	}
+	a.printExpectations(r.Expectations)
 }
 
 func tiesOf(r *change.ReplaceRoles) string {

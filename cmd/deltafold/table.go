@@ -11,6 +11,7 @@ import (
 func (a *app) createCommand() *cobra.Command {
 	var roles roleFlags
 	var made newTableFlags
+	var expect expectFlags
 	var schema, mode string
 	c := a.command("create TABLE --schema '...' [flags]", "Make an empty table", tableArgs(false),
 		func(cmd *cobra.Command, args []string) error {
@@ -18,29 +19,40 @@ func (a *app) createCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rep, err := pipeline.Create(cmd.Context(), a.env(), &pipeline.CreateJob{
+			job := &pipeline.CreateJob{
 				Table: args[0], Schema: schema, Roles: roles.flags(cmd, outcomes), Mode: mode,
 				PartitionBy: made.partitionBy, Properties: props,
-			})
+			}
+			if job.Roles.Expectations, err = expect.expectations(); err != nil {
+				return err
+			}
+			rep, err := pipeline.Create(cmd.Context(), a.env(), job)
 			return a.tableReport("created", rep, err)
 		})
 	c.Flags().StringVar(&schema, "schema", "", "columns and types, such as 'id long not null, name string'; the status column is added")
 	c.Flags().StringVar(&mode, "mode", "", "guarded or plain (default: guarded where a role flag is given)")
 	roles.add(c)
+	expect.add(c)
 	made.add(c)
 	return c
 }
 
 func (a *app) adoptCommand() *cobra.Command {
 	var roles roleFlags
+	var expect expectFlags
 	var job pipeline.AdoptJob
 	c := a.command("adopt TABLE [flags]", "Put a table that is there under the guarded merge or REPLACE USING, after a check of its rows", tableArgs(false),
 		func(cmd *cobra.Command, args []string) error {
+			var err error
 			job.Table, job.Roles = args[0], roles.flags(cmd, "")
+			if job.Roles.Expectations, err = expect.expectations(); err != nil {
+				return err
+			}
 			rep, err := pipeline.Adopt(cmd.Context(), a.env(), &job)
 			return a.tableReport("adopted", rep, err)
 		})
 	roles.add(c)
+	expect.add(c)
 	f := c.Flags()
 	f.StringSliceVar(&job.Using, "using", nil, "key `columns`, for REPLACE USING")
 	f.StringVar(&job.Sequence, "sequence-by", "", "sequence `column`, for REPLACE USING")

@@ -93,7 +93,7 @@ func (e *Env) adopt(ctx context.Context, t *deltatable.Table, j *AdoptJob) (*Tab
 		}
 		props, tags = rep.Roles.Properties(), baseline(run, sum)
 	} else {
-		if rep.Replace, err = DeriveReplace(j.Using, j.Sequence, j.Ties, snap.Schema()); err != nil {
+		if rep.Replace, err = j.replaceRoles(snap.Schema()); err != nil {
 			return nil, err
 		}
 		e.step("checking the rows of version %d", snap.Version())
@@ -146,7 +146,13 @@ func adopted(snap *deltatable.Snapshot, j *AdoptJob, mode change.Mode, rep *Tabl
 		return err
 	}
 	k := &replaceKind{job: &ReplaceJob{Using: j.Using, Sequence: j.Sequence}}
-	return k.contradicts(rep.Replace)
+	if err := k.contradicts(rep.Replace); err != nil {
+		return err
+	}
+	if j.Ties != "" && (j.Ties == change.TiesIgnoreIdentical) != rep.Replace.IgnoreIdentical {
+		return usage("--ties %s contradicts what the table remembers", j.Ties)
+	}
+	return remembers(rep.Replace.Expectations, j.Roles.Expectations)
 }
 
 // restart runs once again from the beginning whenever a winner changed what it

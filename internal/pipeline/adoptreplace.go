@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -48,6 +49,16 @@ func checkReplace(ctx context.Context, snap *deltatable.Snapshot, r *change.Repl
 		}
 	}
 	return nil
+}
+
+// replaceRoles derives the roles of a table that is adopted for REPLACE USING.
+func (j *AdoptJob) replaceRoles(sch *arrow.Schema) (*change.ReplaceRoles, error) {
+	r, err := DeriveReplace(j.Using, j.Sequence, j.Ties, sch)
+	if err != nil {
+		return nil, err
+	}
+	r.Expectations = slices.Clone(j.Roles.Expectations)
+	return r, checkExpectations(r.Expectations, sch)
 }
 
 type replaceCheck struct {

@@ -107,6 +107,9 @@ func newTable(rep *TableReport, j *CreateJob, sch *arrow.Schema) (*merge.NewTabl
 		}
 		props[change.PropOutcomes] = j.Roles.Outcomes
 	}
+	if len(j.Roles.Expectations) > 0 {
+		return nil, usage("a plain table remembers no expectations: they are given to each run")
+	}
 	// NB: from the text again, so that what Arrow cannot say (char and varchar,
 	// comments) is kept.
 	ds, err := deltatable.ParseDDL(j.Schema)

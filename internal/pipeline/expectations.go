@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/deltafold/deltafold/deltatable/expr"
@@ -40,16 +42,15 @@ type expectations struct {
 func (a *applier) expect() (*expectations, error) {
 	x := &expectations{}
 	x.all = slices.Clone(a.kind.expectations())
-	remembered := len(x.all)
+	if err := distinct(a.job.Expectations); err != nil {
+		return nil, err
+	}
 	for _, e := range a.job.Expectations {
-		at := slices.IndexFunc(x.all, func(o change.Expectation) bool { return o.Name == e.Name })
-		switch {
-		case at < 0:
+		switch known, err := find(x.all, e); {
+		case err != nil:
+			return nil, err
+		case !known:
 			x.all = append(x.all, e)
-		case at >= remembered:
-			return nil, usage("expectation %s is given twice", e.Name)
-		case x.all[at] != e:
-			return nil, usage("expectation %s contradicts what the table remembers: %s, %s", e.Name, x.all[at].Condition, x.all[at].Action)
 		}
 	}
 	if len(x.all) == 0 {
@@ -68,17 +69,78 @@ func (a *applier) expect() (*expectations, error) {
 	return x, nil
 }
 
-func (x *expectations) evaluate(a *applier, i int, e change.Expectation, total int) error {
+// distinct refuses two expectations of one name.
+func distinct(all []change.Expectation) error {
+	for i, e := range all {
+		if slices.ContainsFunc(all[:i], func(o change.Expectation) bool { return o.Name == e.Name }) {
+			return usage("expectation %s is given twice", e.Name)
+		}
+	}
+	return nil
+}
+
+// find says whether the remembered ones have e; one of its name that is another
+// is an error.
+func find(remembered []change.Expectation, e change.Expectation) (bool, error) {
+	for _, o := range remembered {
+		if o.Name == e.Name && o != e {
+			return false, usage("expectation %s contradicts what the table remembers: %s, %s", e.Name, o.Condition, o.Action)
+		}
+		if o == e {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// remembers refuses given expectations that a table which is there does not
+// remember: only create, adopt and the first batch write them.
+func remembers(remembered, given []change.Expectation) error {
+	for _, e := range given {
+		switch known, err := find(remembered, e); {
+		case err != nil:
+			return err
+		case !known:
+			return usage("expectation %s is not among those that the table remembers; a run can be given more of its own", e.Name)
+		}
+	}
+	return nil
+}
+
+// checkExpectations binds what a table is going to remember to the columns of
+// its inputs, so that no batch fails for it.
+func checkExpectations(all []change.Expectation, input *arrow.Schema) error {
+	if err := distinct(all); err != nil {
+		return err
+	}
+	for _, e := range all {
+		// Any zone will do: nothing is evaluated.
+		if _, err := bindExpectation(e, input, time.UTC); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bindExpectation(e change.Expectation, sch *arrow.Schema, zone *time.Location) (*expr.Bound, error) {
 	parsed, err := expr.Parse(e.Condition)
 	if err != nil {
-		return usage("expectation %s: %v", e.Name, err)
+		return nil, usage("expectation %s: %v", e.Name, err)
 	}
-	bound, err := expr.BindWith(parsed, a.batch.Schema, &expr.Options{Zone: a.job.Zone})
+	bound, err := expr.BindWith(parsed, sch, &expr.Options{Zone: zone})
 	if err != nil {
-		return usage("expectation %s: %v", e.Name, err)
+		return nil, usage("expectation %s: %v", e.Name, err)
 	}
 	if !bound.IsPredicate() {
-		return usage("expectation %s is %s, not a condition", e.Name, bound.Type())
+		return nil, usage("expectation %s is %s, not a condition", e.Name, bound.Type())
+	}
+	return bound, nil
+}
+
+func (x *expectations) evaluate(a *applier, i int, e change.Expectation, total int) error {
+	bound, err := bindExpectation(e, a.batch.Schema, a.job.Zone)
+	if err != nil {
+		return err
 	}
 	row := 0
 	for _, f := range a.files {

@@ -36,7 +36,7 @@ type guardedKind struct {
 
 func (k *guardedKind) outcomesAt() string                 { return k.roles.Outcomes }
 func (k *guardedKind) columns() (keys, versions []string) { return k.roles.Keys, k.roles.Versions }
-func (k *guardedKind) expectations() []change.Expectation { return nil }
+func (k *guardedKind) expectations() []change.Expectation { return k.roles.Expectations }
 func (k *guardedKind) ignores() bool                      { return k.roles.PayloadGiven }
 
 func (k *guardedKind) prepare(ctx context.Context, a *applier) (*arrow.Schema, error) {
@@ -63,7 +63,9 @@ func (k *guardedKind) fresh(ctx context.Context, a *applier) (*arrow.Schema, err
 	if err != nil {
 		return nil, err
 	}
-	roles, table, err := DeriveRoles(&a.job.Roles, sch)
+	flags := a.job.Roles
+	flags.Expectations = a.job.Expectations
+	roles, table, err := DeriveRoles(&flags, sch)
 	if err != nil {
 		return nil, err
 	}

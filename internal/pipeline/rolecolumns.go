@@ -256,7 +256,7 @@ func CheckFlags(f *RoleFlags, r *change.Roles) error {
 			return usage("--no-check %s: only change_id, min_version, empty_upsert and delete_payload can be switched off", c)
 		}
 	}
-	return nil
+	return remembers(r.Expectations, f.Expectations)
 }
 
 func textOf(s *string) string {

@@ -1,6 +1,10 @@
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/deltafold/deltafold/merge/change"
+)
 
 // UsageError is a mistake in flags or arguments: nothing was read or written.
 type UsageError struct{ Msg string }
@@ -33,12 +37,14 @@ type RoleFlags struct {
 	NoCheck                []string // --no-check
 	OnConflict             string   // --on-conflict
 	Outcomes               string   // --property deltafold.outcomes=…; "" for TABLE-outcomes
+	// Expectations are those that a table which is made or adopted remembers.
+	Expectations []change.Expectation
 }
 
 // NoStatus is the value of --status-column for a table without one.
 const NoStatus = "none"
 
-// Given says whether any role flag was given.
+// Given says whether any role flag was given. Expectations name no role.
 func (f *RoleFlags) Given() bool {
 	return len(f.Keys)+len(f.Versions)+len(f.Payload) > 0 || f.MinVersion != nil ||
 		f.Operation+f.UpsertWord+f.DeleteWord+f.DeletesWhen+f.Deleted+f.Status+f.ChangeID+f.OnConflict != ""

@@ -69,6 +69,14 @@ func (f *RoleFlags) derive(sch *arrow.Schema, from origin) (*change.Roles, *arro
 	}
 	out := &r.Roles
 	table := stateSchema(out, sch)
+	if from != fromInput {
+		if sch, err = InputSchema(out, table, ""); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := checkExpectations(out.Expectations, sch); err != nil {
+		return nil, nil, err
+	}
 	return out, table, CheckStateSchema(out, table)
 }
 
@@ -92,6 +100,13 @@ func DeriveAdopted(f *RoleFlags, table *arrow.Schema) (*change.Roles, error) {
 	if stored != table.NumFields() {
 		return nil, usage("--payload must name every table column that is not key, version or status")
 	}
+	input, err := InputSchema(&r.Roles, table, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkExpectations(r.Expectations, input); err != nil {
+		return nil, err
+	}
 	return &r.Roles, CheckStateSchema(&r.Roles, table)
 }
 
@@ -107,8 +122,11 @@ func (f *RoleFlags) roles(sch *arrow.Schema, from origin) (*derived, error) {
 	r := &derived{versionGiven: len(f.Versions) > 0, Roles: change.Roles{
 		Mode: change.Guarded, Keys: slices.Clone(f.Keys), Versions: slices.Clone(f.Versions), MinVersion: f.MinVersion,
 		DeletesWhen: f.DeletesWhen, Deleted: f.Deleted, Required: slices.Clone(f.Required), Policy: change.Policy(f.OnConflict),
-		Outcomes: f.Outcomes,
+		Outcomes: f.Outcomes, Expectations: slices.Clone(f.Expectations),
 	}}
+	if err := distinct(f.Expectations); err != nil {
+		return nil, err
+	}
 	for _, c := range f.NoCheck {
 		if !slices.Contains(change.Checks(), change.Check(c)) {
 			return nil, usage("--no-check %s: only change_id, min_version, empty_upsert and delete_payload can be switched off", c)

@@ -99,6 +99,9 @@ func ReplaceRolesFromProperties(props map[string]string) (*ReplaceRoles, bool, e
 	default:
 		return nil, false, &PropertyError{PropTies, text, "not a way of handling ties"}
 	}
+	if reason := badExpectations(r.Expectations); reason != "" {
+		return nil, false, &PropertyError{PropExpectations, props[PropExpectations], reason}
+	}
 	seen := []string{strings.ToLower(r.Sequence)}
 	for _, k := range r.Keys {
 		if slices.Contains(seen, strings.ToLower(k)) {

@@ -82,6 +82,8 @@ type Roles struct {
 	Outcomes string
 	// InputTypes are the DDL types of input columns that are not in the table.
 	InputTypes map[string]string
+	// Expectations are checked on every batch.
+	Expectations []Expectation
 	// Extra are deltafold.* properties that this version does not know, kept as they are.
 	Extra map[string]string
 }
@@ -157,6 +159,7 @@ func (r *Roles) Properties() map[string]string {
 	text(PropPolicy, string(r.Policy))
 	text(PropOutcomes, r.Outcomes)
 	list(PropInputTypes, r.InputTypes, len(r.InputTypes))
+	list(PropExpectations, r.Expectations, len(r.Expectations))
 	return p
 }
 
@@ -238,6 +241,7 @@ func (d *propReader) roles() *Roles {
 	d.json(PropRequired, &r.Required)
 	d.json(PropNoCheck, &r.NoCheck)
 	d.json(PropInputTypes, &r.InputTypes)
+	d.json(PropExpectations, &r.Expectations)
 	if v, ok := d.props[PropMinVersion]; ok {
 		r.MinVersion = &v
 	}

@@ -41,7 +41,8 @@ func TestRolesReadBack(t *testing.T) {
 	many.NoCheck = []Check{CheckEmptyUpsert}
 	many.Outcomes = OutcomesNone
 	many.InputTypes = map[string]string{"operation": "string", "extra": "decimal(10,2)"}
-	many.Extra = map[string]string{"deltafold.expectations": "[]"}
+	many.Expectations = []Expectation{{Name: "positive", Condition: "p > 0", Action: ExpectDrop}, {Name: "known", Condition: "q IS NOT NULL", Action: ExpectFail}}
+	many.Extra = map[string]string{"deltafold.later": "[]"}
 	boolean := &Roles{
 		Mode: Guarded, Keys: []string{"pump"}, Versions: []string{"seq"}, Deleted: "deleted",
 		StatusForm: StatusBoolean, Status: "deleted", Policy: Reject,
@@ -105,6 +106,9 @@ func TestDamagedRolesNameTheProperty(t *testing.T) {
 		{PropNoCheck, map[string]string{PropNoCheck: `["null_key"]`}},
 		{PropRequired, map[string]string{PropRequired: `["entity_id"]`}},
 		{PropInputTypes, map[string]string{PropInputTypes: `["a"]`}},
+		{PropExpectations, map[string]string{PropExpectations: `[{"name":"x","condition":"a > 0","action":"erase"}]`}},
+		{PropExpectations, map[string]string{PropExpectations: `[{"name":"","condition":"a > 0","action":"warn"}]`}},
+		{PropExpectations, map[string]string{PropExpectations: `[{"name":"x","condition":"a","action":"warn"},{"name":"x","condition":"b","action":"fail"}]`}},
 	} {
 		props := defaults().Properties()
 		for name, v := range c.change {

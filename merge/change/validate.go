@@ -10,7 +10,7 @@ import (
 // property that holds it (command.md, "Column roles, one derivation"). It knows nothing of
 // the table's schema.
 func (r *Roles) Validate() error {
-	for _, check := range []func() error{r.validateWords, r.validateDeletes, r.validateColumns} {
+	for _, check := range []func() error{r.validateWords, r.validateDeletes, r.validateColumns, r.validateExpectations} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -122,4 +122,28 @@ func (r *Roles) validateColumns() error {
 		}
 	}
 	return nil
+}
+
+func (r *Roles) validateExpectations() error {
+	if reason := badExpectations(r.Expectations); reason != "" {
+		return r.bad(PropExpectations, "%s", reason)
+	}
+	return nil
+}
+
+// badExpectations says what is wrong with a list of expectations, if anything.
+func badExpectations(all []Expectation) string {
+	seen := map[string]bool{}
+	for _, e := range all {
+		switch {
+		case e.Name == "" || e.Condition == "":
+			return "an expectation without name or condition"
+		case e.Action != ExpectFail && e.Action != ExpectDrop && e.Action != ExpectWarn:
+			return fmt.Sprintf("expectation %q has the unknown action %q", e.Name, e.Action)
+		case seen[e.Name]:
+			return fmt.Sprintf("two expectations %q", e.Name)
+		}
+		seen[e.Name] = true
+	}
+	return ""
 }
