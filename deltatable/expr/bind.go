@@ -349,7 +349,14 @@ func (bd *binder) is(e *Is) (node, error) {
 
 func (bd *binder) infix(e *Infix) (node, error) {
 	if _, ok := comparisons[e.Op]; ok {
-		return asNode(bd.compare(e.Op, e.L, e.R, e.At))
+		p, err := bd.compare(e.Op, e.L, e.R, e.At)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := p.(*compareNode); ok {
+			return bd.fold(c, e, c.l, c.r), nil
+		}
+		return p, nil
 	}
 	switch e.Op {
 	case "||":
@@ -376,14 +383,6 @@ func (bd *binder) between(e *Between) (node, error) {
 	var p pred = &logicNode{args: []pred{low, high}}
 	if e.Not {
 		p = &notNode{p}
-	}
-	return p, nil
-}
-
-// asNode keeps a nil condition from becoming a node that is not nil.
-func asNode(p pred, err error) (node, error) {
-	if err != nil {
-		return nil, err
 	}
 	return p, nil
 }

@@ -276,19 +276,36 @@ func roundFloat(c cell, single bool, digits int, even bool) cell {
 	return cell{f: f}
 }
 
-// bindPmod is the remainder that is not negative.
-func bindPmod(bd *binder, e *Call, _ []node) (node, error) {
-	y := e.Args[1]
-	rest := &Infix{At: e.At, Op: "%", L: e.Args[0], R: y}
-	n, err := bd.bind(&Infix{At: e.At, Op: "%", L: &Infix{At: e.At, Op: "+", L: rest, R: y}, R: y})
+// bindPmod is the remainder, with the divisor added once where it is negative.
+func bindPmod(bd *binder, e *Call, args []node) (node, error) {
+	rest, err := bd.arithmetic("%", e, e.Args[0], e.Args[1], false)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := bd.bind(rest)
-	if err != nil {
-		return nil, err
+	y, dt := args[1], rest.typ()
+	if y.typ().ID() != arrow.DECIMAL128 && !isInteger(y.typ()) || dt.ID() != arrow.DECIMAL128 {
+		if y, err = bd.cast(y, dt, e.Args[1], false); err != nil {
+			return nil, err
+		}
 	}
-	return bd.cast(n, whole.typ(), e, false)
+	yt := y.typ()
+	return bd.function(&funcNode{dt: dt, args: []node{rest, y}, src: e, fresh: always(func(a []cell) (cell, string) {
+		r, y := a[0], a[1]
+		switch {
+		case isInteger(dt) && r.i < 0 && y.i > 0:
+			return cell{i: r.i + y.i}, ""
+		case isFloat(dt) && r.f < 0 && y.f > 0:
+			return cell{f: math.Mod(r.f+y.f, y.f)}, ""
+		case dt.ID() == arrow.DECIMAL128 && r.d.Sign() < 0:
+			out := dt.(*arrow.Decimal128Type)
+			_, scale := digitsOf(yt)
+			by := rescale(bigOf(y, yt), int(scale), int(out.Scale))
+			if by.Sign() > 0 {
+				return fitDecimal(by.Add(by, r.d.BigInt()), out.Scale, out)
+			}
+		}
+		return r, ""
+	})}, true), nil
 }
 
 // bindExtreme binds greatest and least, which pass over NULLs.

@@ -159,7 +159,9 @@ func differsFromSpark(got, want *sparkAnswer) string {
 }
 
 // knownDifferences from Spark, each with its reason (docs/expressions.md).
-var knownDifferences = map[string]string{}
+var knownDifferences = map[string]string{
+	"CAST(l AS FLOAT)": "the shortest text of a float, which Java 17 misses",
+}
 
 // testdata/functions.jsonl is made by testdata/spark.py.
 func TestFunctionsGiveWhatSparkGives(t *testing.T) {
