@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,12 +67,8 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 	}
 	run := uuid.NewString()
 	tags := rowTags(run, 0)
-	digest, err := recordedDigest(ctx, t, snap.Version())
-	if err != nil {
-		return nil, err
-	}
-	if digest != "" {
-		tags[change.TagTableDigest] = digest
+	if before := snap.CommitInfo(); before != nil && before.Tags[change.TagTableDigest] != "" {
+		tags[change.TagTableDigest] = before.Tags[change.TagTableDigest]
 	}
 	tx := t.Begin(snap)
 	tx.Write = deltatable.Commit{
@@ -88,20 +83,6 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 	rep.Version = &landed.Version
 	rep.Warnings = postCommit(ctx, t, landed.Version)
 	return rep, nil
-}
-
-// recordedDigest is the table digest that the commit of v records, "" where
-// there is none or its log entry is gone.
-func recordedDigest(ctx context.Context, t *deltatable.Table, v deltatable.Version) (string, error) {
-	entry, err := t.Entry(ctx, v)
-	var none *deltatable.VersionRangeError
-	if errors.As(err, &none) || err == nil && entry.Info == nil {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return entry.Info.Tags[change.TagTableDigest], nil
 }
 
 // completeOutcomes completes the outcomes where they are kept so far, before a
@@ -130,11 +111,15 @@ func checkNeeded(snap *deltatable.Snapshot, props map[string]string) error {
 			return usage("%s: features are chosen when a table is created", k)
 		}
 	}
-	_, fresh, err := deltatable.NewTableMetadata(snap.DeltaSchema(), snap.PartitionColumns(), props)
+	some, err := deltatable.ParseDDL("c long")
+	if err != nil {
+		return err
+	}
+	_, fresh, err := deltatable.NewTableMetadata(some, nil, props)
 	if err != nil {
 		return newTableError(err)
 	}
-	_, plain, err := deltatable.NewTableMetadata(snap.DeltaSchema(), snap.PartitionColumns(), nil)
+	_, plain, err := deltatable.NewTableMetadata(some, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -400,3 +400,30 @@ func TestSplitURL(t *testing.T) {
 		}
 	}
 }
+
+// TestSetPropertiesOfAForeignTable: what only a new table of ours must not be,
+// here partitioned by a binary column, does not matter.
+func TestSetPropertiesOfAForeignTable(t *testing.T) {
+	e, url := &Env{}, memURL(t)
+	table, err := e.OpenTable(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, err := deltatable.ParseDDL("b binary, v long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	md, p, err := deltatable.NewTableMetadata(ds, nil, map[string]string{"delta.checkpointInterval": "5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	md.PartitionColumns = []string{"b"}
+	md.Configuration["delta.minReaderVersion"] = "1"
+	if _, err := table.TryCommit(t.Context(), nil, &deltatable.Commit{Operation: "CREATE TABLE", Metadata: md, Protocol: p}); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := SetProperties(t.Context(), e, url, []string{"owner=us"})
+	if err != nil || rep.Version == nil {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+}
