@@ -44,11 +44,13 @@ type MergeClause struct {
 type MergeProfile struct {
 	PlainNames   bool // column names are lower-case words
 	SameCase     bool // names are written in the case of their column
+	ASCIICase    bool // names with other letters than ASCII are written in their case
 	SameTypes    bool // source columns have the types of the target's
 	NoErrors     bool // no expression fails for a row
 	NoNullSafe   bool // no <=>, no IS DISTINCT FROM
 	NoTimestamps bool
 	NoFunctions  bool // of functions, coalesce alone
+	NoIf         bool // no IF()
 	NoBare       bool // every name is qualified
 	NoOdd        bool // ON has an equality of columns
 	Simple       bool // neither CASE nor arithmetic
@@ -205,8 +207,8 @@ func (g *mergeGen) source() {
 		if i >= g.keys && !g.chance(85) {
 			continue
 		}
-		if !g.p.SameCase && g.chance(25) {
-			f.Name = oneOf(g, strings.ToUpper(f.Name), strings.ToLower(f.Name))
+		if g.chance(25) {
+			f.Name = g.recased(f.Name)
 		}
 		if !g.p.SameTypes && g.chance(20) {
 			f.Type = g.otherType(f.Type)
@@ -225,6 +227,14 @@ func (g *mergeGen) source() {
 	}
 	g.r.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
 	g.c.Source = arrow.NewSchema(fields, nil)
+}
+
+// recased is a name in another case.
+func (g *mergeGen) recased(name string) string {
+	if g.p.SameCase || g.p.ASCIICase && strings.ContainsFunc(name, func(r rune) bool { return r > 127 }) {
+		return name
+	}
+	return oneOf(g, strings.ToUpper(name), strings.ToLower(name))
 }
 
 // otherType is a wider or narrower type of the same family.

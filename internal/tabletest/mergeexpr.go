@@ -41,8 +41,8 @@ func (g *mergeGen) scope(sides, visible string) scope {
 // ref is a column as SQL.
 func (g *mergeGen) ref(c scoped) string {
 	name := c.name
-	if !g.p.SameCase && g.chance(10) {
-		name = oneOf(g, strings.ToUpper(name), strings.ToLower(name))
+	if g.chance(10) {
+		name = g.recased(name)
 	}
 	if (c.bare && g.chance(20) || g.chance(1)) && !g.p.NoBare {
 		return Quoted(name)
@@ -137,7 +137,7 @@ func (g *mergeGen) predicate(sc scope, depth int) string {
 	case 5:
 		if !g.p.NoNullSafe {
 			y := g.operand(sc, t, depth)
-			return oneOf(g, x+" <=> "+y, x+" IS DISTINCT FROM "+y, x+" IS NOT DISTINCT FROM "+y)
+			return oneOf(g, x+" <=> "+y, "("+x+" IS DISTINCT FROM "+y+")", "("+x+" IS NOT DISTINCT FROM "+y+")")
 		}
 	case 6:
 		if g.chance(25) {
@@ -172,14 +172,17 @@ func (g *mergeGen) expr(sc scope, t arrow.DataType, depth, nulls int) string {
 	case 1:
 		return "COALESCE(" + sub() + ", " + sub() + ")"
 	case 2:
+		if !g.p.NoFunctions && (g.p.NoIf || g.chance(50)) {
+			return "NULLIF(" + sub() + ", " + sub() + ")"
+		}
 		if !g.p.NoFunctions {
-			return oneOf(g, "NULLIF("+sub()+", "+sub()+")", "IF("+g.predicate(sc, depth-1)+", "+sub()+", "+sub()+")")
+			return "IF(" + g.predicate(sc, depth-1) + ", " + sub() + ", " + sub() + ")"
 		}
 	}
 	switch {
 	case isMergeInt(t):
 		return g.integer(sc, t, sub)
-	case t.ID() == arrow.DECIMAL128:
+	case t.ID() == arrow.DECIMAL128 && (!g.extreme || g.fallible):
 		return "CAST(" + sub() + oneOf(g, " + ", " - ") + sub() + " AS DECIMAL(10,2))"
 	case t.ID() == arrow.STRING:
 		return g.textual(sc, sub)
