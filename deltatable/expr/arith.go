@@ -82,7 +82,7 @@ func (bd *binder) numbers(l, r node, le, re Expr) (node, node, error) {
 			return typeDouble
 		case n.typ().ID() == arrow.STRING && isInteger(other.typ()):
 			return typeBigint
-		case n.typ().ID() == arrow.STRING && (isNumber(other.typ()) || other.typ().ID() == arrow.STRING || other.typ().ID() == arrow.NULL):
+		case n.typ().ID() == arrow.STRING && (isNumber(other.typ()) || other.typ().ID() == arrow.NULL):
 			return typeDouble
 		}
 		return n.typ()

@@ -280,8 +280,11 @@ func initcap(s string) string {
 // position is where sub stands in s from the character from on, counted from 1;
 // 0 is nowhere.
 func position(s, sub string, from int64) int64 {
-	if from < 1 {
+	switch {
+	case from < 1:
 		return 0
+	case sub == "":
+		return 1 // wherever it was to be looked for, as in Spark
 	}
 	skipped := len(s) - len(cut(s, from-1, 1<<40))
 	if from > int64(utf8.RuneCountInString(s))+1 {
