@@ -123,14 +123,20 @@ func (a *appender) once(ctx context.Context) (*AppendReport, error) {
 		return &AppendReport{Why: "the batch has no rows"}, nil
 	}
 	adds, written, err := a.write(ctx, recs)
-	if err != nil {
-		return nil, err
+	var landed *deltatable.Landed
+	switch {
+	case err != nil:
+	case written != rows: // counted from the footers
+		err = fmt.Errorf("internal error: %d rows read, %d rows in the files written; nothing is committed", rows, written)
+	default:
+		landed, err = a.commit(ctx, adds, rows)
 	}
-	if written != rows {
-		return nil, fmt.Errorf("internal error: %d rows read, %d rows in the files written; nothing is committed", rows, written)
-	}
-	landed, err := a.commit(ctx, adds, rows)
 	if err != nil {
+		var undecided *deltatable.UndecidedError
+		if !errors.As(err, &undecided) { // else the commit may name them yet (R8)
+			// What cannot be deleted is found by vacuum, never by a reader.
+			_ = a.table.Discard(context.WithoutCancel(ctx), adds)
+		}
 		return nil, fmt.Errorf("append to table %s: %w", a.job.Table, err)
 	}
 	return &AppendReport{Rows: rows, Files: len(adds), Version: &landed.Version, Created: a.snap == nil}, nil
@@ -238,7 +244,8 @@ func (a *appender) read(ctx context.Context) ([]arrow.RecordBatch, int64, error)
 }
 
 // write writes the rows into data files, one partition after the other in the
-// order in which the input has them.
+// order in which the input has them. With an error it gives the files that are
+// there already.
 func (a *appender) write(ctx context.Context, recs []arrow.RecordBatch) (adds []*deltatable.Add, rows int64, err error) {
 	parts, err := a.split(ctx, recs)
 	if err != nil {
@@ -248,16 +255,16 @@ func (a *appender) write(ctx context.Context, recs []arrow.RecordBatch) (adds []
 		a.env.step("writing partition %d of %d", i+1, len(parts))
 		w, err := a.table.NewFileWriter(ctx, a.layout, p.partition)
 		if err != nil {
-			return nil, 0, err
+			return adds, 0, err
 		}
 		for _, rec := range p.recs {
 			if err := w.Write(rec); err != nil {
-				return nil, 0, errors.Join(err, w.Abort())
+				return adds, 0, errors.Join(err, w.Abort())
 			}
 		}
 		out, err := w.Close()
 		if err != nil {
-			return nil, 0, err
+			return adds, 0, err
 		}
 		adds, rows = append(adds, out...), rows+w.Rows()
 	}

@@ -427,3 +427,26 @@ func TestSetPropertiesOfAForeignTable(t *testing.T) {
 		t.Fatalf("%+v, %v", rep, err)
 	}
 }
+
+// A batch that is refused while its second partition is written leaves no file.
+func TestRefusedAppendLeavesNoFile(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "t")
+	if _, err := Create(t.Context(), &Env{}, &CreateJob{Table: table, Schema: "id long not null, day date", PartitionBy: []string{"day"}}); err != nil {
+		t.Fatal(err)
+	}
+	file := writeLines(t, `{"id":1,"day":"2024-01-01"}`, `{"id":null,"day":"2024-01-02"}`)
+	_, err := Append(t.Context(), &Env{}, &AppendJob{Table: table, Files: []string{file}})
+	var ve *deltatable.ValueError
+	if !errors.As(err, &ve) {
+		t.Fatalf("got %v", err)
+	}
+	err = filepath.WalkDir(table, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".parquet") {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
