@@ -56,13 +56,18 @@ func (e *MissingFileError) Error() string {
 }
 
 // ColumnError names a column that the table does not have, or has more than once
-// under the spelling given.
+// under the spelling given. Without a Column it is about all of them.
 type ColumnError struct {
 	Column string
 	Msg    string
 }
 
-func (e *ColumnError) Error() string { return fmt.Sprintf("column %q: %s", e.Column, e.Msg) }
+func (e *ColumnError) Error() string {
+	if e.Column == "" {
+		return e.Msg
+	}
+	return fmt.Sprintf("column %q: %s", e.Column, e.Msg)
+}
 
 // ConflictError says that another commit took the version of an attempt.
 // Nothing of the attempt was or will be committed.
