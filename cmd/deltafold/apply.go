@@ -182,9 +182,7 @@ func (a *app) printApply(rep *pipeline.ApplyReport, err error) {
 	default:
 		a.printf("version: none, %s\n", rep.Why)
 	}
-	for _, name := range slices.Sorted(maps.Keys(rep.Expectations)) {
-		a.printf("expectation %s: %s violate it\n", name, plural(rep.Expectations[name], "row"))
-	}
+	a.printViolations(rep.Expectations)
 	if rep.Retries > 0 {
 		a.printf("retries: %d\n", rep.Retries)
 	}
@@ -195,6 +193,13 @@ func (a *app) printApply(rep *pipeline.ApplyReport, err error) {
 	}
 	if invalid > 0 && !refused(err) {
 		a.warnf("%s not valid and left out: %s", plural2(invalid, "row is", "rows are"), strings.Join(bad, ", "))
+	}
+}
+
+// printViolations says how many rows violated each expectation.
+func (a *app) printViolations(counts map[string]int64) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		a.printf("expectation %s: %s it\n", name, plural2(counts[name], "row violates", "rows violate"))
 	}
 }
 

@@ -65,6 +65,9 @@ func historyLine(h *pipeline.HistoryEntry) string {
 	case h.Inserted != nil && *h.Inserted > 0:
 		line += "  " + plural(*h.Inserted, "row") + " added"
 	}
+	if h.BreakGuard != "" {
+		line += "  guard broken by " + h.BreakGuard
+	}
 	if h.Engine != "" {
 		line += "  by " + h.Engine
 	}
@@ -81,7 +84,10 @@ type historyJSON struct {
 	Run        string             `json:"run,omitempty"`
 	Batch      string             `json:"batch,omitempty"`
 	Counts     change.Counts      `json:"counts,omitempty"`
-	Message    string             `json:"user_metadata,omitempty"`
+	// Expectations are the numbers of rows that violated each.
+	Expectations map[string]int64 `json:"expectations,omitempty"`
+	BreakGuard   string           `json:"break_guard,omitempty"`
+	Message      string           `json:"user_metadata,omitempty"`
 }
 
 func historyObject(list []pipeline.HistoryEntry) any {
@@ -90,7 +96,8 @@ func historyObject(list []pipeline.HistoryEntry) any {
 	}{[]historyJSON{}}
 	for _, h := range list {
 		out.Versions = append(out.Versions, historyJSON{
-			h.Version, timeText(h.Timestamp), h.Operation, h.Parameters, h.Metrics, h.Engine, h.Run, h.Batch, h.Counts, h.Message,
+			h.Version, timeText(h.Timestamp), h.Operation, h.Parameters, h.Metrics, h.Engine, h.Run, h.Batch, h.Counts,
+			h.Expectations, h.BreakGuard, h.Message,
 		})
 	}
 	return out

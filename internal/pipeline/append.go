@@ -37,14 +37,20 @@ type AppendJob struct {
 	// BreakGuard appends to a table under a guard all the same; the commit says
 	// so (merge-semantics 8).
 	BreakGuard bool
+	// Expectations are checked on the rows as read. Those that drop leave rows
+	// out, one that fails is a *merge.RefusedError.
+	Expectations []change.Expectation
 }
 
 // AppendReport is what an append did.
 type AppendReport struct {
 	Run, Batch, Table string
 	Rows              int64 // appended, as counted from the footers of the files
-	Files             int   // data files added
-	Version           *deltatable.Version
+	Dropped           int64 // left out by expectations
+	// Expectations are the numbers of rows that violated each, by name.
+	Expectations map[string]int64
+	Files        int // data files added
+	Version      *deltatable.Version
 	// Why says why no version was made; "" where one was.
 	Why                     string
 	Created, AlreadyApplied bool
@@ -91,10 +97,14 @@ type appender struct {
 	table *deltatable.Table
 	run   string
 
+	expected *expectations
+	dropped  int64
+
 	snap   *deltatable.Snapshot // nil: the run makes the table
 	md     *deltatable.Metadata
 	proto  *deltatable.Protocol
 	layout *deltatable.Layout
+	broken bool // the table has a guard, which is set aside
 }
 
 func (a *appender) once(ctx context.Context) (*AppendReport, error) {
@@ -120,7 +130,11 @@ func (a *appender) once(ctx context.Context) (*AppendReport, error) {
 		return nil, err
 	}
 	if rows == 0 && a.snap != nil && a.job.AppID == "" {
-		return &AppendReport{Why: "the batch has no rows"}, nil
+		rep := &AppendReport{Why: "the batch has no rows", Dropped: a.dropped, Expectations: a.expected.counts()}
+		if a.dropped > 0 {
+			rep.Why = "expectations dropped every row"
+		}
+		return rep, nil
 	}
 	adds, written, err := a.write(ctx, recs)
 	var landed *deltatable.Landed
@@ -139,7 +153,10 @@ func (a *appender) once(ctx context.Context) (*AppendReport, error) {
 		}
 		return nil, fmt.Errorf("append to table %s: %w", a.job.Table, err)
 	}
-	return &AppendReport{Rows: rows, Files: len(adds), Version: &landed.Version, Created: a.snap == nil}, nil
+	return &AppendReport{
+		Rows: rows, Files: len(adds), Version: &landed.Version, Created: a.snap == nil,
+		Dropped: a.dropped, Expectations: a.expected.counts(),
+	}, nil
 }
 
 func alreadyApplied(app string, v int64) string {
@@ -155,6 +172,7 @@ func (a *appender) existing() error {
 	if mode != change.Plain && !a.job.BreakGuard {
 		return &RuleError{fmt.Sprintf("table %s is %s: append could break its rules; use apply, or --break-guard to append all the same", a.job.Table, mode)}
 	}
+	a.broken = mode != change.Plain
 	if err := checkTableFlags(a.snap, a.job.PartitionBy, a.job.Properties); err != nil {
 		return err
 	}
@@ -226,20 +244,56 @@ func (a *appender) ownSchema(ctx context.Context) (*arrow.Schema, error) {
 	return f.Records[0].Schema(), nil
 }
 
-// read reads the batch in the table's types.
+// read reads the batch in the table's types, and leaves out what expectations
+// drop.
 func (a *appender) read(ctx context.Context) ([]arrow.RecordBatch, int64, error) {
 	o := &changefile.Options{Format: a.job.Format, Schema: a.layout.Schema(), Zone: a.job.Zone, AllowUnknown: a.job.AllowUnknown}
-	var recs []arrow.RecordBatch
-	var rows int64
+	var files []*changefile.File
 	for _, src := range a.in.sources {
 		a.env.step("reading %s", src.Name)
 		f, err := changefile.Read(ctx, src, o)
 		if err != nil {
 			return nil, 0, err
 		}
-		recs, rows = append(recs, f.Records...), rows+f.Rows
+		files = append(files, f)
 	}
 	failpoint.Hit("batch-read")
+	var err error
+	if a.expected, err = expect(nil, a.job.Expectations, &expectedRows{files, nullable(o.Schema), a.job.Zone}); err != nil {
+		return nil, 0, err
+	}
+	if refusal := a.expected.refusal(); refusal != nil {
+		return nil, 0, refusal
+	}
+	return a.kept(ctx, files)
+}
+
+// kept are the rows that no expectation drops.
+func (a *appender) kept(ctx context.Context, files []*changefile.File) ([]arrow.RecordBatch, int64, error) {
+	var recs []arrow.RecordBatch
+	var rows, at int64
+	a.dropped = 0
+	for _, f := range files {
+		for _, rec := range f.Records {
+			n := rec.NumRows()
+			if a.expected != nil && a.expected.dropped != nil {
+				b := array.NewInt64Builder(memory.DefaultAllocator)
+				for i := range n {
+					if a.expected.dropped[at+i] == "" {
+						b.Append(i)
+					}
+				}
+				var err error
+				if rec, err = take(ctx, rec, b.NewInt64Array()); err != nil {
+					return nil, 0, err
+				}
+			}
+			at, a.dropped = at+n, a.dropped+n-rec.NumRows()
+			if rec.NumRows() > 0 {
+				recs, rows = append(recs, rec), rows+rec.NumRows()
+			}
+		}
+	}
 	return recs, rows, nil
 }
 
@@ -340,7 +394,8 @@ func (a *appender) commit(ctx context.Context, adds []*deltatable.Add, rows int6
 		Metrics:    map[string]string{"numFiles": n(int64(len(adds))), "numOutputRows": n(rows), "numOutputBytes": n(bytes)},
 	}
 	tx.Write.Tags[change.TagBatch] = batchName(a.job.Batch, a.in.names)
-	if a.job.BreakGuard && a.snap != nil {
+	a.expected.tag(tx.Write.Tags)
+	if a.broken {
 		tx.Write.Tags[change.TagBreakGuard] = "append"
 	}
 	if a.job.AppID != "" {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/merge/change"
 )
@@ -141,7 +143,11 @@ type HistoryEntry struct {
 	Metrics    map[string]string
 	// Inserted is the number of rows added for good, nil where it is not recorded.
 	Inserted *int64
-	Message  string // userMetadata
+	// Expectations are the numbers of rows that violated each, by name.
+	Expectations map[string]int64
+	// BreakGuard is the operation that set the table's guard aside, "" for none.
+	BreakGuard string
+	Message    string // userMetadata
 }
 
 // History gives the newest limit versions (0: all that the log still has),
@@ -164,6 +170,10 @@ func History(ctx context.Context, e *Env, table string, limit int) ([]HistoryEnt
 			h.Run, h.Batch = info.Tags[change.TagRun], info.Tags[change.TagBatch]
 			if h.Counts, err = change.ParseCounts(info.Tags[change.TagCounts]); err != nil {
 				h.Counts = nil // damaged or absent: the audit tells which
+			}
+			h.BreakGuard = info.Tags[change.TagBreakGuard]
+			if err := json.Unmarshal([]byte(info.Tags[change.TagExpectationCounts]), &h.Expectations); err != nil {
+				h.Expectations = nil // likewise
 			}
 			if n, err := strconv.ParseInt(info.Tags[change.TagInserts], 10, 64); err == nil {
 				h.Inserted = &n

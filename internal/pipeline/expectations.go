@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/deltafold/deltafold/deltatable/expr"
+	"github.com/deltafold/deltafold/internal/changefile"
 	"github.com/deltafold/deltafold/merge"
 	"github.com/deltafold/deltafold/merge/change"
 )
@@ -40,12 +41,24 @@ type expectations struct {
 // before anything else. NULL counts as violated; over several, fail wins, then
 // drop, then warn.
 func (a *applier) expect() (*expectations, error) {
-	x := &expectations{}
-	x.all = slices.Clone(a.kind.expectations())
-	if err := distinct(a.job.Expectations); err != nil {
+	return expect(a.kind.expectations(), a.job.Expectations, &expectedRows{a.files, a.batch.Schema, a.job.Zone})
+}
+
+// expectedRows are the rows that expectations are evaluated on.
+type expectedRows struct {
+	files  []*changefile.File
+	schema *arrow.Schema
+	zone   *time.Location
+}
+
+// expect evaluates the expectations that a table remembers and those that a run
+// is given; nil: there are none.
+func expect(remembered, given []change.Expectation, r *expectedRows) (*expectations, error) {
+	x := &expectations{all: slices.Clone(remembered)}
+	if err := distinct(given); err != nil {
 		return nil, err
 	}
-	for _, e := range a.job.Expectations {
+	for _, e := range given {
 		switch known, err := find(x.all, e); {
 		case err != nil:
 			return nil, err
@@ -57,12 +70,12 @@ func (a *applier) expect() (*expectations, error) {
 		return nil, nil
 	}
 	total := 0
-	for _, f := range a.files {
+	for _, f := range r.files {
 		total += int(f.Rows)
 	}
 	x.broken = make([]int64, len(x.all))
-	for i, e := range x.all {
-		if err := x.evaluate(a, i, e, total); err != nil {
+	for i := range x.all {
+		if err := x.evaluate(r, i, total); err != nil {
 			return nil, err
 		}
 	}
@@ -137,15 +150,16 @@ func bindExpectation(e change.Expectation, sch *arrow.Schema, zone *time.Locatio
 	return bound, nil
 }
 
-func (x *expectations) evaluate(a *applier, i int, e change.Expectation, total int) error {
-	bound, err := bindExpectation(e, a.batch.Schema, a.job.Zone)
+func (x *expectations) evaluate(r *expectedRows, i, total int) error {
+	e := x.all[i]
+	bound, err := bindExpectation(e, r.schema, r.zone)
 	if err != nil {
 		return err
 	}
 	row := 0
-	for _, f := range a.files {
+	for _, f := range r.files {
 		for _, rec := range f.Records {
-			held, err := bound.Filter(array.NewRecordBatch(a.batch.Schema, rec.Columns(), rec.NumRows()))
+			held, err := bound.Filter(array.NewRecordBatch(r.schema, rec.Columns(), rec.NumRows()))
 			if err != nil {
 				return fmt.Errorf("expectation %s: %w", e.Name, err)
 			}
@@ -188,7 +202,11 @@ func (x *expectations) refusal() error {
 	var culprits int64
 	for i, e := range x.all {
 		if e.Action == change.ExpectFail && x.broken[i] > 0 {
-			reasons = append(reasons, fmt.Sprintf("%d rows violate %s (%s)", x.broken[i], e.Name, e.Condition))
+			rows := "1 row violates"
+			if x.broken[i] > 1 {
+				rows = fmt.Sprintf("%d rows violate", x.broken[i])
+			}
+			reasons = append(reasons, fmt.Sprintf("%s %s (%s)", rows, e.Name, e.Condition))
 			culprits += x.broken[i]
 		}
 	}

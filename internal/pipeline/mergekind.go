@@ -63,7 +63,8 @@ type mergeKind struct {
 	source     *MergeSource // nil: there are no source rows, or they come from the job's files
 	evolve     bool
 	noMatch    bool
-	breakGuard bool
+	breakGuard bool   // a guard may be set aside
+	broken     bool   // there is one
 	operation  string // of commitInfo; "" is MERGE
 	parameters map[string]string
 	outcomes   string
@@ -88,6 +89,7 @@ func (k *mergeKind) prepare(_ context.Context, a *applier) (*arrow.Schema, error
 	if mode != change.Plain && !k.breakGuard {
 		return nil, &RuleError{fmt.Sprintf("table %s is %s: %s could break its rules; --break-guard does it all the same", a.job.Table, mode, k.op)}
 	}
+	k.broken = mode != change.Plain
 	if k.outcomes != change.OutcomesNone {
 		k.outcomes = props[change.PropOutcomes]
 	}
@@ -271,7 +273,7 @@ func (k *mergeKind) merge(ctx context.Context, a *applier) (*merge.Result, error
 		return nil, err
 	}
 	tags := a.tags(map[string]string{change.TagFlags: text})
-	if k.breakGuard {
+	if k.broken {
 		tags[change.TagBreakGuard] = k.op
 	}
 	return merge.Into(ctx, &merge.IntoJob{
