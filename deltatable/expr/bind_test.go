@@ -159,7 +159,7 @@ func BenchmarkFilter(b *testing.B) {
 	}
 	sch := arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "s", Type: arrow.BinaryTypes.String}}, nil)
 	rec := array.NewRecordBatch(sch, []arrow.Array{ib.NewArray(), sb.NewArray()}, rows)
-	for _, sql := range []string{"n > 500000", "n > 500000.5", "s = 'active'", "s LIKE 'act%'", "n IN (1, 2, 3)", "n > 10 AND s <> 'deleted'"} {
+	for _, sql := range []string{"n > 500000", "n > 500000.5", "s = 'active'", "s LIKE 'act%'", "n IN (1, 2, 3)", "n > 10 AND s <> 'deleted'", "n + 1 > 500000", "upper(s) = 'ACTIVE'", "CASE WHEN s = 'active' THEN n ELSE 0 END > 5"} {
 		e, err := Parse(sql)
 		if err != nil {
 			b.Fatal(err)

@@ -14,12 +14,17 @@ import (
 // A cell is one value on its way through a function. Which field holds it
 // follows from its type; a value of a nested type stays where it lies.
 type cell struct {
-	null bool
-	i    int64          // boolean (0, 1), integers, date (days), timestamps (microseconds)
-	f    float64        // float, double
-	d    decimal128.Num // decimal, at its type's scale
-	s    string         // string, binary
-	arr  arrow.Array    // struct, array, map: where it is
+	null   bool
+	i      int64          // boolean (0, 1), integers, date (days), timestamps (microseconds)
+	f      float64        // float, double
+	d      decimal128.Num // decimal, at its type's scale
+	s      string         // string, binary
+	*inner                // struct, array, map
+}
+
+// inner is where a value of a nested type is.
+type inner struct {
+	arr  arrow.Array
 	at   int
 	list []cell // array: elements, where they do not lie in an Arrow array
 }
@@ -29,10 +34,13 @@ func listCell(elements []cell) cell {
 	if elements == nil {
 		elements = []cell{}
 	}
-	return cell{list: elements}
+	return cell{inner: &inner{list: elements}}
 }
 
 func (c cell) isList() bool {
+	if c.inner == nil {
+		return false
+	}
 	_, ok := c.arr.(*array.List)
 	return ok || c.list != nil
 }
@@ -101,7 +109,7 @@ func valuesOf(arr arrow.Array) func(i int) cell {
 	case *array.Binary:
 		return func(i int) cell { return cell{s: string(a.Value(i))} }
 	case *array.Struct, *array.List, *array.Map:
-		return func(i int) cell { return cell{arr: arr, at: i} }
+		return func(i int) cell { return cell{inner: &inner{arr: arr, at: i}} }
 	}
 	at := int64At(arr)
 	return func(i int) cell { return cell{i: at(i)} }

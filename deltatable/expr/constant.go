@@ -10,8 +10,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // A constant is a literal's value. Which field holds it follows from the type;
@@ -44,48 +42,12 @@ func (c *constant) array(n int) arrow.Array {
 	if c.dt.ID() == arrow.NULL {
 		return array.NewNull(n)
 	}
-	bld := array.NewBuilder(memory.DefaultAllocator, c.dt)
-	defer bld.Release()
-	bld.Reserve(n)
-	for range n {
-		c.append(bld)
+	v := c.cell()
+	arr, err := build(c.dt, n, func(int) (cell, error) { return v, nil })
+	if err != nil {
+		panic("expr: internal error: " + err.Error()) // nothing fails
 	}
-	return bld.NewArray()
-}
-
-func (c *constant) append(bld array.Builder) {
-	if c.null {
-		bld.AppendNull()
-		return
-	}
-	switch b := bld.(type) {
-	case *array.BooleanBuilder:
-		b.Append(c.i != 0)
-	case *array.Int8Builder:
-		b.Append(int8(c.num.Int64()))
-	case *array.Int16Builder:
-		b.Append(int16(c.num.Int64()))
-	case *array.Int32Builder:
-		b.Append(int32(c.num.Int64()))
-	case *array.Int64Builder:
-		b.Append(c.num.Int64())
-	case *array.Float32Builder:
-		b.Append(float32(c.f))
-	case *array.Float64Builder:
-		b.Append(c.f)
-	case *array.Decimal128Builder:
-		b.Append(decimal128.FromBigInt(c.num))
-	case *array.StringBuilder:
-		b.Append(c.s)
-	case *array.BinaryBuilder:
-		b.Append([]byte(c.s))
-	case *array.Date32Builder:
-		b.Append(arrow.Date32(c.i))
-	case *array.TimestampBuilder:
-		b.Append(arrow.Timestamp(c.i))
-	default:
-		panic(fmt.Sprintf("expr: internal error: no constants of type %s", c.dt))
-	}
+	return arr
 }
 
 // float is the value of a number as double, rounded correctly.

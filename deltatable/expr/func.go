@@ -18,6 +18,8 @@ type funcNode struct {
 	// fresh gives the function for one evaluation, so that it may keep things
 	// (a compiled pattern) from row to row.
 	fresh func() rowFunc
+	// quick, where it is set, computes whole columns; nil where it does not.
+	quick func(args []arrow.Array) arrow.Array
 	lax   bool // called with NULLs too; else a NULL argument makes the result NULL
 	try   bool // what fails is NULL
 	src   Expr
@@ -30,9 +32,9 @@ type rowFunc func(a []cell) (out cell, msg string)
 func (n *funcNode) typ() arrow.DataType { return n.dt }
 
 func (n *funcNode) eval(b *batch) (arrow.Array, error) {
-	read := make([]func(i int) cell, len(n.args))
+	read, cols := make([]func(i int) cell, len(n.args)), make([]arrow.Array, len(n.args))
 	for k, a := range n.args {
-		if c, ok := a.(*constant); ok {
+		if c, ok := a.(*constant); ok && n.quick == nil {
 			v := c.cell()
 			read[k] = func(int) cell { return v }
 			continue
@@ -42,7 +44,12 @@ func (n *funcNode) eval(b *batch) (arrow.Array, error) {
 			return nil, err
 		}
 		defer arr.Release()
-		read[k] = cellsOf(arr)
+		read[k], cols[k] = cellsOf(arr), arr
+	}
+	if n.quick != nil {
+		if out := n.quick(cols); out != nil {
+			return out, nil
+		}
 	}
 	f, a := n.fresh(), make([]cell, len(n.args))
 	return build(n.dt, b.rows, func(i int) (cell, error) {

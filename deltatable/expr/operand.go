@@ -151,10 +151,40 @@ func (p *parser) wordedCall(c *Call) (done bool, err error) {
 		}
 	case "TRIM":
 		return p.trimCall(c)
+	case "OVERLAY":
+		return p.overlayCall(c)
 	default:
 		return false, nil
 	}
 	x, err := p.expr(precNone)
+	if err != nil {
+		return true, err
+	}
+	c.Args = append(c.Args, x)
+	return true, p.expect(")")
+}
+
+// overlayCall parses OVERLAY(s PLACING r FROM p [FOR n]).
+func (p *parser) overlayCall(c *Call) (bool, error) {
+	start := p.i
+	for _, w := range []string{"PLACING", "FROM", "FOR"} {
+		x, err := p.expr(precCompare)
+		if w == "PLACING" && (err != nil || !isWord(p.peek(), w)) {
+			p.i = start
+			return false, nil
+		}
+		if err != nil {
+			return true, err
+		}
+		c.Args = append(c.Args, x)
+		if !p.word(w) {
+			if w == "FOR" {
+				return true, p.expect(")")
+			}
+			return true, p.fail("expected %s", w)
+		}
+	}
+	x, err := p.expr(precCompare)
 	if err != nil {
 		return true, err
 	}
