@@ -78,6 +78,9 @@ func (k *replaceKind) prepare(ctx context.Context, a *applier) (*arrow.Schema, e
 		return nil, err
 	}
 	k.roles, k.create = roles, nil
+	if err := checkTies(k.job.Ties); err != nil {
+		return nil, err
+	}
 	if k.job.Ties != "" {
 		roles.IgnoreIdentical = k.job.Ties == change.TiesIgnoreIdentical
 	}
@@ -144,11 +147,20 @@ func (a *applier) givenSchema(ctx context.Context) (*arrow.Schema, error) {
 	return f.Records[0].Schema(), nil
 }
 
+// checkTies refuses a value of --ties that is none.
+func checkTies(ties string) error {
+	switch ties {
+	case "", change.TiesAppend, change.TiesIgnoreIdentical:
+		return nil
+	}
+	return usage("--ties %s is not %s or %s", ties, change.TiesAppend, change.TiesIgnoreIdentical)
+}
+
 // DeriveReplace gives the roles of a table in mode replace (merge-semantics 4).
 func DeriveReplace(using []string, sequence, ties string, sch *arrow.Schema) (*change.ReplaceRoles, error) {
 	r := &change.ReplaceRoles{IgnoreIdentical: ties == change.TiesIgnoreIdentical}
-	if ties != "" && ties != change.TiesAppend && ties != change.TiesIgnoreIdentical {
-		return nil, usage("--ties %s is not %s or %s", ties, change.TiesAppend, change.TiesIgnoreIdentical)
+	if err := checkTies(ties); err != nil {
+		return nil, err
 	}
 	for _, name := range using {
 		f, ok := fieldOf(sch, name)
