@@ -34,9 +34,10 @@ const (
 // actions and its schema. With it a run that died can be completed.
 const tagOutcomesAdds = "deltafold.outcomesAdds"
 
-// repairedApp is the application id under which an outcomes table records up to
-// which state version it is known to be complete.
-const repairedApp = "deltafold-outcomes-complete"
+// repairedApp begins the application id under which an outcomes table records up
+// to which state version it is known to be complete; the state table's id ends it,
+// since a folder of outcomes may be older than the table.
+const repairedApp = "deltafold-outcomes-complete-"
 
 // outcomesTable is the outcomes table of one state table as one run sees it. A
 // nil one is none: nothing is kept.
@@ -46,6 +47,7 @@ type outcomesTable struct {
 	snap  *deltatable.Snapshot // nil: not made yet
 	last  *pending             // the file of the latest attempt
 	upTo  *deltatable.Version  // the state version that repair has reached
+	app   string               // of repair: the application id of upTo
 	lost  []string             // of repair: runs whose file is gone
 }
 
@@ -99,7 +101,24 @@ func (e *Env) openOutcomes(ctx context.Context, state, property string) (*outcom
 	if o.snap, err = current(ctx, t); err != nil {
 		return nil, fmt.Errorf("open outcomes table %s: %w", url, err)
 	}
+	if o.snap != nil && !isOutcomes(o.snap) || t.Store().URL() == state {
+		return nil, &RuleError{fmt.Sprintf("the table at %s is no table of outcomes: set %s to another location", url, change.PropOutcomes)}
+	}
 	return o, nil
+}
+
+// isOutcomes tells a table of outcomes by its columns; one that batches are
+// applied to is none.
+func isOutcomes(snap *deltatable.Snapshot) bool {
+	if mode, err := change.ModeOf(snap.Properties()); err != nil || mode != change.Plain {
+		return false
+	}
+	for _, c := range reserved() {
+		if _, ok := fieldOf(snap.Schema(), c); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // reserved are the names that an input column must not have.
@@ -353,7 +372,7 @@ func (o *outcomesTable) tryCommit(ctx context.Context, p *pending, sch *arrow.Sc
 	}
 	if o.upTo != nil {
 		if have, ok := o.watermark(); !ok || have < int64(*o.upTo) {
-			tx.Write.Txns = append(tx.Write.Txns, deltatable.Txn{AppID: repairedApp, Version: int64(*o.upTo), LastUpdated: &at})
+			tx.Write.Txns = append(tx.Write.Txns, deltatable.Txn{AppID: o.app, Version: int64(*o.upTo), LastUpdated: &at})
 		}
 	}
 	if differs {

@@ -19,7 +19,7 @@ func (o *outcomesTable) watermark() (int64, bool) {
 	if o.snap == nil {
 		return 0, false
 	}
-	return o.snap.AppVersion(repairedApp)
+	return o.snap.AppVersion(o.app)
 }
 
 // repair commits the outcomes that state commits up to the snapshot name and
@@ -31,6 +31,7 @@ func (o *outcomesTable) repair(ctx context.Context, state *deltatable.Table, sna
 	if o == nil || snap == nil {
 		return nil
 	}
+	o.app = repairedApp + snap.Metadata().ID
 	from := deltatable.Version(0)
 	if v, ok := o.watermark(); ok {
 		from = deltatable.Version(v) + 1

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,14 +89,22 @@ func (e *Env) setProperties(ctx context.Context, t *deltatable.Table, props map[
 // completeOutcomes completes the outcomes where they are kept so far, before a
 // property moves them: a run that died is not looked for there afterwards.
 func (e *Env) completeOutcomes(ctx context.Context, t *deltatable.Table, snap *deltatable.Snapshot, props map[string]string) error {
-	if _, moves := props[change.PropOutcomes]; !moves {
+	to, moves := props[change.PropOutcomes]
+	if !moves {
 		return nil
+	}
+	if _, err := e.openOutcomes(ctx, t.Store().URL(), to); err != nil {
+		return err
 	}
 	roles, ok, err := change.RolesFromProperties(snap.Properties())
 	if err != nil || !ok {
 		return err
 	}
 	o, err := e.openOutcomes(ctx, t.Store().URL(), roles.Outcomes)
+	var rule *RuleError
+	if errors.As(err, &rule) {
+		return nil // no run can have left anything at such a location
+	}
 	if err != nil {
 		return err
 	}
