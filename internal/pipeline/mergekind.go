@@ -97,9 +97,13 @@ func (k *mergeKind) prepare(_ context.Context, a *applier) (*arrow.Schema, error
 	if k.source == nil || k.source.Schema == "" {
 		return nullable(sch), nil
 	}
-	given, err := parseSchema(k.source.Schema)
+	ds, err := deltatable.ParseDDL(k.source.Schema)
 	if err != nil {
-		return nil, err
+		return nil, usage("--source-schema %s: %v", k.source.Name, err)
+	}
+	given, err := ds.Arrow()
+	if err != nil {
+		return nil, usage("--source-schema %s: %v", k.source.Name, err)
 	}
 	fields := slices.DeleteFunc(slices.Clone(sch.Fields()), func(f arrow.Field) bool { _, is := fieldOf(given, f.Name); return is })
 	return nullable(arrow.NewSchema(append(fields, given.Fields()...), nil)), nil
@@ -201,9 +205,12 @@ func (k *mergeKind) tableSource(ctx context.Context, a *applier) (*deltatable.Ta
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Snapshot(ctx); errors.Is(err, deltatable.ErrNoTable) {
+	switch _, err := t.Snapshot(ctx); {
+	case errors.Is(err, deltatable.ErrNoTable) && a.job.Format == "":
+		return nil, fmt.Errorf("source %s: %s is no Delta table, and no file whose name tells its format (--format states one)", k.source.Name, k.source.Files[0])
+	case errors.Is(err, deltatable.ErrNoTable):
 		return nil, nil
-	} else if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("source %s: %w", k.source.Name, err)
 	}
 	return t, nil
