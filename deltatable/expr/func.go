@@ -79,6 +79,7 @@ type kind byte
 const (
 	kString kind = 's'
 	kInt    kind = 'i'
+	kAnyInt kind = 'I' // any integer that is an int
 	kBigint kind = 'l'
 	kDouble kind = 'd'
 	kDate   kind = 't'
@@ -251,7 +252,7 @@ func (bd *binder) argument(a Expr, n node, k kind, call Expr) (node, error) {
 		ok = !nested(t)
 	case kInt:
 		ok = text || isInteger(t) && bitsOf(t) <= 32
-	case kBigint:
+	case kBigint, kAnyInt:
 		ok = text || isInteger(t)
 	case kDouble:
 		ok = text || isNumber(t)
@@ -267,7 +268,7 @@ func (bd *binder) argument(a Expr, n node, k kind, call Expr) (node, error) {
 
 func kindType(k kind) arrow.DataType {
 	switch k {
-	case kInt:
+	case kInt, kAnyInt:
 		return typeInt
 	case kBigint:
 		return typeBigint

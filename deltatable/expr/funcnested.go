@@ -225,7 +225,11 @@ func (bd *binder) lookup(src Expr, m, key node, keyExpr Expr) (node, error) {
 // elementOf binds access to an array; base is the first index. From 1, negative
 // indices count from the end.
 func (bd *binder) elementOf(src Expr, l, index node, indexExpr Expr, base int64, lenient bool) (node, error) {
-	index, err := bd.argument(indexExpr, index, kInt, src)
+	k := kInt
+	if _, ok := src.(*Index); ok {
+		k = kBigint
+	}
+	index, err := bd.argument(indexExpr, index, k, src)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +286,9 @@ func (bd *binder) index(e *Index) (node, error) {
 	case arrow.MAP:
 		return bd.lookup(e, x, key, e.Key)
 	case arrow.LIST:
+		if !isInteger(key.typ()) && key.typ().ID() != arrow.NULL {
+			return nil, &BindError{At: e.Key.Pos(), Text: e.Key.String(), Msg: typeName(key.typ()) + " where an integer is needed"}
+		}
 		return bd.elementOf(e, x, key, e.Key, 0, false)
 	}
 	return nil, &BindError{At: e.At, Text: e.String(), Msg: typeName(x.typ()) + " has no elements"}

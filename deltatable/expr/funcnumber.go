@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -308,9 +309,26 @@ func bindPmod(bd *binder, e *Call, args []node) (node, error) {
 	})}, true), nil
 }
 
+// noText refuses text beside other types: which of them it would be compared as
+// is not clear.
+func noText(e *Call, args []node) error {
+	var text, other bool
+	for _, a := range args {
+		text = text || a.typ().ID() == arrow.STRING
+		other = other || a.typ().ID() != arrow.STRING && a.typ().ID() != arrow.NULL
+	}
+	if text && other {
+		return &BindError{At: e.At, Text: e.String(), Msg: strings.ToLower(e.Func) + " takes values of one type, not text beside others"}
+	}
+	return nil
+}
+
 // bindExtreme binds greatest and least, which pass over NULLs.
 func bindExtreme(want int) func(*binder, *Call, []node) (node, error) {
 	return func(bd *binder, e *Call, args []node) (node, error) {
+		if err := noText(e, args); err != nil {
+			return nil, err
+		}
 		dt, err := bd.same(e, e.Args, args)
 		if err != nil {
 			return nil, err

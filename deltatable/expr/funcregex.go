@@ -15,6 +15,10 @@ func textSpecial(name string) (special, bool) {
 	s, ok := map[string]special{
 		"concat":             {1, -1, bindConcat},
 		"concat_ws":          {1, -1, bindConcatWS},
+		"substring":          {2, 3, bindCut(substring, "Bii")},
+		"substr":             {2, 3, bindCut(substring, "Bii")},
+		"left":               {2, 2, bindCut(textLeft, "BI")},
+		"right":              {2, 2, bindCut(textRight, "Bi")},
 		"reverse":            {1, 1, bindReverse},
 		"length":             {1, 1, bindLength},
 		"len":                {1, 1, bindLength},
@@ -51,6 +55,9 @@ func bindConcat(bd *binder, e *Call, args []node) (node, error) {
 
 func (bd *binder) concat(e Expr, exprs []Expr, args []node) (node, error) {
 	dt := typeBinary
+	if args[0].typ().ID() == arrow.LIST {
+		return bd.concatLists(e, exprs, args)
+	}
 	for _, a := range args {
 		switch {
 		case nested(a.typ()):
@@ -72,6 +79,53 @@ func (bd *binder) concat(e Expr, exprs []Expr, args []node) (node, error) {
 		}
 		return cell{s: b.String()}, ""
 	})}, false), nil
+}
+
+func (bd *binder) concatLists(e Expr, exprs []Expr, args []node) (node, error) {
+	dt, err := bd.same(e, exprs, args)
+	if err != nil {
+		return nil, err
+	}
+	return bd.function(&funcNode{dt: dt, args: args, src: e, fresh: always(func(a []cell) (cell, string) {
+		var out []cell
+		for _, c := range a {
+			out = append(out, c.elements()...)
+		}
+		return listCell(out), ""
+	})}, false), nil
+}
+
+// bindCut binds a function that takes a part of a text, or of a binary.
+func bindCut(f rowFunc, kinds string) func(*binder, *Call, []node) (node, error) {
+	return func(bd *binder, e *Call, args []node) (node, error) {
+		for i := range args {
+			var err error
+			if args[i], err = bd.argument(e.Args[i], args[i], kind(kinds[i]), e); err != nil {
+				return nil, err
+			}
+		}
+		g, dt := f, args[0].typ()
+		if dt.ID() == arrow.BINARY {
+			g = func(a []cell) (cell, string) { // one character for each byte
+				out, msg := f(append([]cell{{s: latin(a[0].s)}}, a[1:]...))
+				bytes := make([]byte, 0, len(out.s))
+				for _, r := range out.s {
+					bytes = append(bytes, byte(r))
+				}
+				return cell{s: string(bytes)}, msg
+			}
+		}
+		return bd.function(&funcNode{dt: dt, args: args, src: e, fresh: always(g)}, false), nil
+	}
+}
+
+// latin makes a character of each byte.
+func latin(s string) string {
+	out := make([]rune, len(s))
+	for i := range len(s) {
+		out[i] = rune(s[i])
+	}
+	return string(out)
 }
 
 // bindConcatWS joins what is not NULL, text and arrays of text.

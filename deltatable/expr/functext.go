@@ -27,10 +27,6 @@ var textFunctions = map[string]*scalar{
 	"octet_length": {params: "B", result: typeInt, total: true, f: func(a []cell) (cell, string) { return cell{i: int64(len(a[0].s))}, "" }},
 	"bit_length":   {params: "B", result: typeInt, total: true, f: func(a []cell) (cell, string) { return cell{i: 8 * int64(len(a[0].s))}, "" }},
 
-	"substring":       {params: "si?i", result: typeString, total: true, f: substring},
-	"substr":          {params: "si?i", result: typeString, total: true, f: substring},
-	"left":            {params: "si", result: typeString, total: true, f: func(a []cell) (cell, string) { return cell{s: cut(a[0].s, 0, a[1].i)}, "" }},
-	"right":           {params: "si", result: typeString, total: true, f: textRight},
 	"substring_index": {params: "ssi", result: typeString, total: true, f: substringIndex},
 	"split_part":      {params: "ssi", result: typeString, f: splitPart},
 	"replace":         {params: "ss?s", result: typeString, f: textReplace},
@@ -127,6 +123,8 @@ func substring(a []cell) (cell, string) {
 	}
 	return cell{s: cut(s, start, end)}, ""
 }
+
+func textLeft(a []cell) (cell, string) { return cell{s: cut(a[0].s, 0, a[1].i)}, "" }
 
 func textRight(a []cell) (cell, string) {
 	if a[1].i <= 0 {

@@ -390,7 +390,9 @@ func bindUnix(bd *binder, e *Call, args []node) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bd.cast(x, typeBigint, e, false)
+	return bd.function(&funcNode{dt: typeBigint, args: []node{x}, src: e, fresh: always(func(a []cell) (cell, string) {
+		return cell{i: a[0].i / 1_000_000}, "" // towards zero, unlike a cast, as in Spark
+	})}, false), nil
 }
 
 func bindFromUnix(bd *binder, e *Call, args []node) (node, error) {

@@ -160,8 +160,13 @@ func differsFromSpark(got, want *sparkAnswer) string {
 
 // knownDifferences from Spark, each with its reason (docs/expressions.md).
 var knownDifferences = map[string]string{
-	"CAST(l AS FLOAT)": "the shortest text of a float, which Java 17 misses",
-	"ceil(d)":          "what does not fit bigint is an error",
+	"CAST(l AS FLOAT)":     "the shortest text of a float, which Java 17 misses",
+	"arr[l]":               "a bigint is not cut to an int",
+	"CAST(1e23 AS STRING)": "the shortest text of a double",
+	"bin || 'x'":           "bytes that are not UTF-8 are no text",
+	"CAST(bin AS STRING)":  "bytes that are not UTF-8 are no text",
+	"substring(bin, 1, 1)": "bytes that are not UTF-8 are no text (the test shows them as such)",
+	"ceil(d)":              "what does not fit bigint is an error",
 }
 
 // testdata/functions.jsonl is made by testdata/spark.py.
