@@ -287,6 +287,27 @@ func TestReplaceForeign(t *testing.T) {
 	}
 }
 
+// TestReplaceEmptyPartitionKey: "" in a key that is a partition column would be NULL.
+func TestReplaceEmptyPartitionKey(t *testing.T) {
+	w := newReplaceWorld(t, t.Context(), 1, nil)
+	w.table = newTable(t, t.Context())
+	sch, err := deltatable.ParseDDL(replaceDDL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := &change.ReplaceRoles{Keys: []string{"k", "j"}, Sequence: "seq"}
+	md, p, err := deltatable.NewTableMetadata(sch, []string{"k"}, roles.Properties())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.snap = w.commit(w.table, nil, &deltatable.Commit{Operation: "CREATE TABLE", Metadata: md, Protocol: p})
+	w.applyReplace(rrow{"-", "x", "1", "u"})
+	v := w.applyReplace(rrow{"", "y", "1", "u"})
+	r := w.audit(nil)
+	onlyAt(t, r, v)
+	wantFinding(t, r, v, CheckState, "(null), y")
+}
+
 // TestReplaceNullsFromBefore: a table with NULL sequences from before is reported where a
 // batch meets them, and in full.
 func TestReplaceNullsFromBefore(t *testing.T) {

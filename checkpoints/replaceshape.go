@@ -75,6 +75,8 @@ type replaceBatch struct {
 	rows   []replaceRow
 	byKey  map[string][]int // rows that count
 	ignore bool             // --ties ignore-identical
+	// empty are the keys with "" in a partition column, which would be stored as NULL.
+	empty keyList
 }
 
 // readReplaceRows reads the rows of a batch in their stored form.
@@ -83,6 +85,7 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 	at, keys := 0, len(sh.roles.Keys)
 	for _, rec := range c.recs {
 		cols := make([]arrow.Array, len(sh.names))
+		var partitions []*array.String // key columns
 		for k, name := range sh.names {
 			cols[k] = column(rec, name)
 			text, isText := cols[k].(*array.String)
@@ -91,6 +94,9 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 				cols[k] = array.NewNull(int(rec.NumRows()))
 			case isText && slices.Contains(s.PartitionColumns(), name):
 				cols[k] = emptyIsNull(text)
+				if k < keys {
+					partitions = append(partitions, text)
+				}
 			}
 		}
 		for i := range int(rec.NumRows()) {
@@ -103,6 +109,9 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 				u.dropped = dropped[at]
 			}
 			if u.dropped == "" {
+				if slices.ContainsFunc(partitions, func(a *array.String) bool { return a.IsValid(i) && a.Value(i) == "" }) {
+					b.empty.add(func() string { return keyText(cols[:keys], i) })
+				}
 				b.byKey[u.key] = append(b.byKey[u.key], at)
 			}
 			b.rows = append(b.rows, u)

@@ -122,6 +122,9 @@ func (s *step) reportReplace(ctx context.Context, d *replaceDiff) error {
 	s.findKeys(CheckState, &lists[keyExtra], "keys of the batch have rows that the rules of REPLACE USING do not give them")
 	s.findKeys(CheckState, &lists[keyNullInBatch], "keys have a NULL sequence in the batch, which had to be refused")
 	s.findKeys(CheckState, &lists[keyNullInTarget], "keys of the batch had a NULL sequence stored, and the batch had to be refused")
+	if d.batch != nil {
+		s.findKeys(CheckState, &d.batch.empty, `rows of the batch have "" in a key that is a partition column, and the batch had to be refused`)
+	}
 	switch {
 	case d.batch != nil:
 		s.done(CheckOthers, "")
