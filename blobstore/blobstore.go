@@ -48,14 +48,15 @@ var ErrNotFound = driver.ErrNotFound
 type Outcome = driver.Outcome
 
 const (
-	// Unknown: the object may be there with our bytes, may come to be there
-	// later, or may not. Comes with an error.
+	// Unknown means that the object may be there with our bytes, may come to be
+	// there later, or may not. It comes with an error.
 	Unknown = driver.Unknown
-	// Created: the object was absent, now has our bytes, and is durable.
+	// Created means that the object was absent, now has our bytes, and is durable.
 	Created = driver.Created
-	// Exists: the object was there already, and nothing was written.
+	// Exists means that the object was there already, and nothing was written.
 	Exists = driver.Exists
-	// NotDone: nothing was written and nothing will be. Comes with an error.
+	// NotDone means that nothing was written and nothing will be. It comes with an
+	// error.
 	NotDone = driver.NotDone
 )
 

@@ -45,21 +45,22 @@ type Call struct {
 type FaultKind uint8
 
 const (
-	// None: nothing does.
+	// None is that nothing does.
 	None FaultKind = iota
-	// Fail: the call is not carried out, and that is certain: Create says NotDone.
+	// Fail is that the call is not carried out, and that this is certain: Create
+	// says NotDone.
 	Fail
-	// LoseRequest: the call is not carried out, but that is not told: Create says
-	// Unknown.
+	// LoseRequest is that the call is not carried out, but that this is not told:
+	// Create says Unknown.
 	LoseRequest
-	// LoseAnswer: the call is carried out, but its answer is an error; Create says
-	// Unknown.
+	// LoseAnswer is that the call is carried out, but its answer is an error; Create
+	// says Unknown.
 	LoseAnswer
-	// Late: as LoseRequest, but the call is carried out when [Faults.Land] is
+	// Late is as LoseRequest, but the call is carried out when [Faults.Land] is
 	// called. Of writes only: Put, Create, Delete and Writer.Close.
 	Late
-	// Half: half of the bytes are written or read, or the first object is listed,
-	// then the call fails. Half an object never becomes visible.
+	// Half is that half of the bytes are written or read, or the first object is
+	// listed, and then the call fails. Half an object never becomes visible.
 	Half
 )
 
@@ -176,6 +177,7 @@ func (f *Faults) mutate(ctx context.Context, op, key string, call func(context.C
 		return errors.Join(fault.Err, call(ctx))
 	case Late:
 		f.postpone(ctx, call)
+	case Fail, LoseRequest, Half: // not carried out
 	}
 	return fault.Err
 }
@@ -271,6 +273,7 @@ func (d *faultDriver) Create(ctx context.Context, key string, data []byte) (blob
 			_, err := d.d.Create(ctx, key, data)
 			return err
 		})
+	case LoseRequest, Half: // not carried out
 	}
 	return blobstore.Unknown, fault.Err
 }
@@ -323,9 +326,9 @@ func (w *faultWriter) Close() error {
 	case Late:
 		w.f.postpone(w.ctx, func(context.Context) error { return w.w.Close() })
 		return fault.Err
-	default:
-		return errors.Join(fault.Err, w.w.Abort())
+	case Fail, LoseRequest, Half: // not carried out
 	}
+	return errors.Join(fault.Err, w.w.Abort())
 }
 
 func (w *faultWriter) Abort() error { return w.w.Abort() }

@@ -133,7 +133,13 @@ func (m *model) apply(o op) error {
 		}
 		f.settle()
 		return nil
+	case opMkdir, opCreate, opLink, opRename, opRemove: // of a folder's entries
 	}
+	return m.rename(o)
+}
+
+// rename is the changes of a folder's entries.
+func (m *model) rename(o op) error {
 	parent, name, err := m.split(o.path)
 	if err != nil {
 		return err
@@ -147,8 +153,9 @@ func (m *model) apply(o op) error {
 		parent.change(nameChange{name, m.files[o.file]})
 	case opRemove:
 		parent.change(nameChange{name, nil})
-	default:
+	case opLink, opRename:
 		return m.move(o, parent, name)
+	case opWrite, opSync, opSyncDir: // of a file, or of a folder itself
 	}
 	return nil
 }

@@ -81,9 +81,9 @@ func (o op) String() string {
 		return fmt.Sprintf("write %s (%d bytes)", o.path, len(o.data))
 	case opLink, opRename:
 		return fmt.Sprintf("%s %s %s", opNames[o.kind], o.path, o.to)
-	default:
-		return opNames[o.kind] + " " + o.path
+	case opMkdir, opCreate, opSync, opRemove, opSyncDir: // of one path
 	}
+	return opNames[o.kind] + " " + o.path
 }
 
 // Store returns another store whose changes are recorded: that of a folder below

@@ -59,10 +59,10 @@ func testCancelledAtRandom(t *testing.T, s *blobstore.Store) {
 	for i := range soak(200) {
 		key := fmt.Sprintf("c/%d", i)
 		ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*usual))
-		began := time.Now()
+		began := time.Now() //nolint:forbidigo // cancelled writes meet the real clock
 		out, err := s.Create(ctx, key, []byte(data))
 		if out == blobstore.Created {
-			usual = (usual + time.Since(began)) / 2
+			usual = (usual + time.Since(began)) / 2 //nolint:forbidigo // as above
 		} else {
 			usual += usual / 4
 		}

@@ -1,6 +1,7 @@
 package blobstoretest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -25,22 +26,7 @@ func testOddKeys(t *testing.T, s *blobstore.Store) {
 	for i, part := range oddParts {
 		for _, key := range []string{"f/" + part, part + "/f", "c/" + part, "w/" + part} {
 			want = append(want, key)
-			data := fmt.Sprint(i, key)
-			var err error
-			switch {
-			case strings.HasPrefix(key, "c/"):
-				_, err = s.Create(t.Context(), key, []byte(data))
-			case strings.HasPrefix(key, "w/"):
-				var w *blobstore.Writer
-				if w, err = s.NewWriter(t.Context(), key); err == nil {
-					if _, err = w.Write([]byte(data)); err == nil {
-						err = w.Close()
-					}
-				}
-			default:
-				err = s.Put(t.Context(), key, []byte(data))
-			}
-			if err != nil {
+			if err := writeOdd(t.Context(), s, key, fmt.Sprint(i, key)); err != nil {
 				t.Errorf("%q: %v", key, err)
 			}
 		}
@@ -60,6 +46,26 @@ func testOddKeys(t *testing.T, s *blobstore.Store) {
 		}
 	}
 	wantKeys(t, s)
+}
+
+// writeOdd writes an object in the way that the first part of its key says.
+func writeOdd(ctx context.Context, s *blobstore.Store, key, data string) error {
+	switch {
+	case strings.HasPrefix(key, "c/"):
+		_, err := s.Create(ctx, key, []byte(data))
+		return err
+	case strings.HasPrefix(key, "w/"):
+		w, err := s.NewWriter(ctx, key)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write([]byte(data)); err != nil {
+			return err
+		}
+		return w.Close()
+	default:
+		return s.Put(ctx, key, []byte(data))
+	}
 }
 
 func testList(t *testing.T, s *blobstore.Store) {

@@ -197,9 +197,9 @@ func (c *Column) Append(dst []byte, i int) []byte {
 		d := c.dec[i]
 		dst = appendUint64(dst, uint64(d.HighBits())^1<<63)
 		return binary.BigEndian.AppendUint64(dst, d.LowBits())
-	default:
-		panic("ordered: internal error: zero Column")
+	case kindNull, kindUnsupported: // all of the former is NULL, and none of the latter is made
 	}
+	panic("ordered: internal error: zero Column")
 }
 
 // Row is several columns of one batch, in order of their weight.

@@ -84,11 +84,11 @@ func race(t *testing.T, table string, files [][]string) int {
 			t.Fatalf("process %d: %v\n%s", p, errs[p], outs[p].String())
 		}
 		for line := range strings.Lines(outs[p].String()) {
-			n, warning := 0, ""
+			n := 0
 			if _, err := fmt.Sscan(line, &n); err != nil {
 				t.Fatalf("process %d: %q", p, line)
 			}
-			if _, warning, _ = strings.Cut(strings.TrimSpace(line), " "); warning != "" {
+			if _, warning, _ := strings.Cut(strings.TrimSpace(line), " "); warning != "" {
 				t.Errorf("process %d: %s", p, warning)
 			}
 			retries += n

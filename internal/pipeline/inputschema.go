@@ -79,79 +79,82 @@ func (a *applier) firstSchema(ctx context.Context) (*arrow.Schema, error) {
 // columns but for a status in words, and those that only the input has, with
 // their remembered types or those of the DDL in extra.
 func InputSchema(r *change.Roles, table *arrow.Schema, extra string) (*arrow.Schema, error) {
-	var given *arrow.Schema
+	b := &inputBuilder{roles: r, given: arrow.NewSchema(nil, nil)}
 	if extra != "" {
 		var err error
-		if given, err = parseSchema(extra); err != nil {
+		if b.given, err = parseSchema(extra); err != nil {
 			return nil, err
 		}
 	}
-	var fields []arrow.Field
-	has := func(name string) bool { _, ok := fieldOf(arrow.NewSchema(fields, nil), name); return ok }
-	text := arrow.BinaryTypes.String
-	add := func(name string, t arrow.DataType) {
-		if name != "" && !has(name) {
-			fields = append(fields, arrow.Field{Name: name, Type: t, Nullable: true})
+	// The label comes first, the operation after keys and versions, as people
+	// write them; the order means nothing.
+	if err := b.addOwn(r.ChangeID); err != nil {
+		return nil, err
+	}
+	if err := b.addTable(table); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.InputTypes)) {
+		if err := b.addOwn(name); err != nil {
+			return nil, err
 		}
 	}
-	typed := func(name string, def arrow.DataType) (arrow.DataType, error) {
-		if given != nil {
-			if f, ok := fieldOf(given, name); ok {
-				return f.Type, nil
-			}
-		}
-		if ddl, ok := r.InputTypes[name]; ok {
-			s, err := parseSchema("c " + ddl)
-			if err != nil {
-				return nil, err
-			}
-			return s.Field(0).Type, nil
-		}
-		return def, nil
+	b.add(r.Operation, arrow.BinaryTypes.String)
+	for _, f := range b.given.Fields() {
+		b.add(f.Name, f.Type)
 	}
-	for _, name := range slices.Concat([]string{r.ChangeID, r.Operation}, slices.Sorted(maps.Keys(r.InputTypes))) {
-		t, err := typed(name, text)
+	return arrow.NewSchema(b.fields, nil), nil
+}
+
+// inputBuilder puts the schema of an input together.
+type inputBuilder struct {
+	roles  *change.Roles
+	given  *arrow.Schema // what the caller says of columns
+	fields []arrow.Field
+}
+
+// add adds a column unless it is there.
+func (b *inputBuilder) add(name string, t arrow.DataType) {
+	if _, is := fieldOf(arrow.NewSchema(b.fields, nil), name); name != "" && !is {
+		b.fields = append(b.fields, arrow.Field{Name: name, Type: t, Nullable: true})
+	}
+}
+
+// addOwn adds a column that only the input has: with the type that is given, or
+// else remembered, or else as text.
+func (b *inputBuilder) addOwn(name string) error {
+	t := arrow.DataType(arrow.BinaryTypes.String)
+	if f, ok := fieldOf(b.given, name); ok {
+		t = f.Type
+	} else if ddl, ok := b.roles.InputTypes[name]; ok {
+		s, err := parseSchema("c " + ddl)
 		if err != nil {
-			return nil, fmt.Errorf("input column %s: %w", name, err)
+			return fmt.Errorf("input column %s: %w", name, err)
 		}
-		// The label comes first, the operation after keys and versions, as people
-		// write them; the order means nothing.
-		if name == r.ChangeID {
-			add(name, t)
-		}
+		t = s.Field(0).Type
 	}
+	b.add(name, t)
+	return nil
+}
+
+// addTable adds the columns of the table, and the operation after the last
+// version.
+func (b *inputBuilder) addTable(table *arrow.Schema) error {
+	r := b.roles
 	for _, f := range table.Fields() {
 		if r.StatusForm == change.StatusWord && f.Name == r.Status {
 			continue
 		}
-		if given != nil {
-			if g, ok := fieldOf(given, f.Name); ok && !arrow.TypeEqual(g.Type, f.Type) {
-				return nil, usage("--schema gives column %s the type %s, the table has %s", f.Name, g.Type, f.Type)
-			}
+		if g, ok := fieldOf(b.given, f.Name); ok && !arrow.TypeEqual(g.Type, f.Type) {
+			return usage("--schema gives column %s the type %s, the table has %s", f.Name, g.Type, f.Type)
 		}
-		add(f.Name, f.Type)
-		if f.Name == r.Versions[len(r.Versions)-1] && r.Operation != "" {
-			t, err := typed(r.Operation, text)
-			if err != nil {
-				return nil, err
-			}
-			add(r.Operation, t)
+		b.add(f.Name, f.Type)
+		if f.Name != r.Versions[len(r.Versions)-1] {
+			continue
+		}
+		if err := b.addOwn(r.Operation); err != nil {
+			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.InputTypes)) {
-		t, err := typed(name, text)
-		if err != nil {
-			return nil, err
-		}
-		add(name, t)
-	}
-	if r.Operation != "" {
-		add(r.Operation, text)
-	}
-	if given != nil {
-		for _, f := range given.Fields() {
-			add(f.Name, f.Type)
-		}
-	}
-	return arrow.NewSchema(fields, nil), nil
+	return nil
 }

@@ -19,32 +19,32 @@ var ErrNotFound = errors.New("object not found")
 type Outcome uint8
 
 const (
-	// Unknown: the object may exist now with our bytes, may come to exist later,
-	// or may not; durable or not. Always comes with an error. NB: the zero value,
-	// so that a forgotten outcome never counts as success (I4).
+	// Unknown means that the object may exist now with our bytes, may come to exist
+	// later, or may not; durable or not. It always comes with an error. NB: the zero
+	// value, so that a forgotten outcome never counts as success (I4).
 	Unknown Outcome = iota
-	// Created: the object was absent, now has our bytes, and is durable.
+	// Created means that the object was absent, now has our bytes, and is durable.
 	Created
-	// Exists: the object was there; nothing was written. It is not told whose it
-	// is: a repeated put can meet its own earlier bytes (R8).
+	// Exists means that the object was there; nothing was written. It is not told
+	// whose it is: a repeated put can meet its own earlier bytes (R8).
 	Exists
-	// NotDone: nothing was written and nothing will be. Always comes with an
-	// error that says why.
+	// NotDone means that nothing was written and nothing will be. It always comes
+	// with an error that says why.
 	NotDone
 )
 
 // String returns created, exists, not done or unknown.
 func (o Outcome) String() string {
 	switch o {
+	case Unknown:
 	case Created:
 		return "created"
 	case Exists:
 		return "exists"
 	case NotDone:
 		return "not done"
-	default:
-		return "unknown"
 	}
+	return "unknown"
 }
 
 // Info describes one object.

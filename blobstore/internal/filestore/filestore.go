@@ -82,7 +82,7 @@ func (s *Store) Read(ctx context.Context, key string, off, n int64) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer r.Close() // only read from
 	if off >= r.size {
 		return []byte{}, nil
 	}
@@ -129,7 +129,7 @@ func (s *Store) open(ctx context.Context, key string) (*reader, error) {
 		}
 	}
 	if err != nil {
-		f.Close() //nolint:errcheck // the first error tells
+		_ = f.Close() // the first error tells
 		return nil, err
 	}
 	return &reader{f, info.Size()}, nil

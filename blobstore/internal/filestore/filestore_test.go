@@ -152,7 +152,8 @@ func TestCreateFails(t *testing.T) {
 		{"renameat2 fails", errs("link", syscall.EPERM, "renameat2", syscall.EIO), nil, driver.Unknown, none},
 		{
 			"renameat2 done, answer lost", errs("link", syscall.EPERM, "renameat2", syscall.EIO),
-			[]string{"renameat2"}, driver.Created, all,
+			[]string{"renameat2"},
+			driver.Created, all,
 		},
 		{"published, not durable", errs("syncdir", syscall.EIO), nil, driver.Unknown, all},
 	} {

@@ -58,9 +58,9 @@ func (s *Store) Create(ctx context.Context, key string, data []byte) (driver.Out
 		return driver.Created, nil
 	case driver.Exists:
 		return s.exists(path)
-	default:
-		return outcome, err
+	case driver.Unknown, driver.NotDone: // an error says why
 	}
+	return outcome, err
 }
 
 // exists answers for a name that is taken. Who made it may not have come to its

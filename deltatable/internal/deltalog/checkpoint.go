@@ -128,7 +128,7 @@ func verify(data []byte, rows int64) error {
 	if err != nil {
 		return fmt.Errorf("internal error: what was written cannot be read: %w", err)
 	}
-	defer pf.Close() //nolint:errcheck // only read from
+	defer pf.Close() // only read from
 	if n := pf.NumRows(); n != rows {
 		return fmt.Errorf("internal error: %d rows were written, want %d", n, rows)
 	}

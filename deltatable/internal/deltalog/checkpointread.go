@@ -59,7 +59,7 @@ func readCheckpointFile(ctx context.Context, store *blobstore.Store, f checkpoin
 		}
 		return fmt.Errorf("read log checkpoint: %w", err)
 	}
-	defer rd.Close() //nolint:errcheck // only read from
+	defer rd.Close() // only read from
 	in := &watchedReader{r: io.NewSectionReader(rd, 0, rd.Size())}
 	defer func() {
 		// NB: the Parquet library panics on some damaged files. That is damage in

@@ -31,7 +31,7 @@ func (c *checkpointReader) addRows(s *array.Struct) func(i int) (action.Action, 
 			BaseRowID:               optLongAt(baseRow, i),
 			DefaultRowCommitVersion: optLongAt(rowVersion, i),
 		}
-		if a.PartitionValues == nil || len(a.PartitionValues) == 0 {
+		if len(a.PartitionValues) == 0 {
 			a.PartitionValues = action.NoPartitionValues()
 		}
 		if p, ok := stringAt(provider, i); ok {

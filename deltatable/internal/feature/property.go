@@ -73,14 +73,14 @@ func CheckpointInterval(md *action.Metadata) (int64, error) {
 	return n, nil
 }
 
-// WriteStatsAsJSON and WriteStatsAsStruct say which forms of statistics a log
-// checkpoint holds: delta.checkpoint.writeStatsAsJson and …AsStruct. Both are true
-// unless set, as in Spark.
+// WriteStatsAsJSON says whether a log checkpoint holds statistics as JSON text:
+// delta.checkpoint.writeStatsAsJson, true unless set, as in Spark.
 func WriteStatsAsJSON(md *action.Metadata) bool {
 	return !strings.EqualFold(Property(md, "delta.checkpoint.writeStatsAsJson"), "false")
 }
 
-// WriteStatsAsStruct: see [WriteStatsAsJSON].
+// WriteStatsAsStruct says whether a log checkpoint holds statistics as a struct:
+// delta.checkpoint.writeStatsAsStruct, true unless set, as in Spark.
 func WriteStatsAsStruct(md *action.Metadata) bool {
 	return !strings.EqualFold(Property(md, "delta.checkpoint.writeStatsAsStruct"), "false")
 }
