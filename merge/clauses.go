@@ -529,15 +529,7 @@ func (c *clauses) idle() bool {
 
 // wants implements mode.
 func (c *clauses) wants(kept []*output) (*wanted, error) {
-	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
-	for _, o := range kept {
-		for i := range o.sources {
-			sources[c.snap.KeyOf(o.sources[i].add)] = true
-		}
-		for _, id := range o.inserts {
-			placed[id] = true
-		}
-	}
+	sources, placed := contents(kept, c.snap.KeyOf)
 	out := &wanted{}
 	for _, f := range c.snap.Files() {
 		if r := c.files[c.snap.KeyOf(f)]; r != nil && r.changes > 0 && !sources[c.snap.KeyOf(f)] {

@@ -99,7 +99,7 @@ func customers(t *testing.T, sch *arrow.Schema, name string) arrow.RecordBatch {
 		t.Fatal(err)
 	}
 	text := "[" + strings.Join(strings.Split(strings.TrimSpace(string(data)), "\n"), ",") + "]"
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sch, strings.NewReader(text), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sch, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -281,15 +281,7 @@ func (g *guarded) idle() bool {
 
 // wants implements mode.
 func (g *guarded) wants(kept []*output) (*wanted, error) {
-	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
-	for _, o := range kept {
-		for i := range o.sources {
-			sources[o.sources[i].add.Key()] = true
-		}
-		for _, id := range o.inserts {
-			placed[id] = true
-		}
-	}
+	sources, placed := contents(kept, (*deltatable.Add).Key)
 	var ids []int32
 	for id := range g.verdicts {
 		if g.verdicts[id].Write != policy.WriteNone {
@@ -310,16 +302,16 @@ func (g *guarded) wants(kept []*output) (*wanted, error) {
 				return nil, err
 			}
 			moves = old.Key != parts[i].Key
-			if !sources[h.key()] {
-				at, ok := touched[h.file]
-				if !ok {
-					at = len(out.touched)
-					touched[h.file] = at
-					out.touched = append(out.touched, source{add: h.file})
-				}
-				s := &out.touched[at]
-				s.edits = append(s.edits, edit{pos: h.pos, id: id, drop: moves})
+		}
+		if h.file != nil && !sources[h.key()] {
+			at, ok := touched[h.file]
+			if !ok {
+				at = len(out.touched)
+				touched[h.file] = at
+				out.touched = append(out.touched, source{add: h.file})
 			}
+			s := &out.touched[at]
+			s.edits = append(s.edits, edit{pos: h.pos, id: id, drop: moves})
 		}
 		if moves && !placed[id] {
 			out.inserts = append(out.inserts, insert{id, parts[i]})

@@ -198,7 +198,7 @@ func groups(t *testing.T, snap *deltatable.Snapshot, a *deltatable.Add) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // a test reads
+	defer r.Close()
 	return r.RowGroups()
 }
 

@@ -154,7 +154,7 @@ func (l *lawTable) apply(ctx context.Context, b tabletest.Batch, id *deltatable.
 	before := l.oracle.Clone()
 	want, refused := l.oracle.Apply(b)
 	if refused != got.refused {
-		return nil, fmt.Errorf("refused is %v (%v), want %v: %v", got.refused, err, refused, want)
+		return nil, fmt.Errorf("refused is %v (%w), want %v: %v", got.refused, err, refused, want)
 	}
 	if !slices.Equal(got.outcomes, want) {
 		return nil, fmt.Errorf("outcomes (-want +got):\n%s", cmp.Diff(want, got.outcomes))

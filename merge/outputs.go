@@ -51,6 +51,21 @@ type output struct {
 	copied  int64 // rows taken over unchanged
 }
 
+// contents is what the outputs hold already: their sources, by key, and their
+// inserts.
+func contents(kept []*output, key func(*deltatable.Add) deltatable.FileKey) (map[deltatable.FileKey]bool, map[int32]bool) {
+	sources, inserts := map[deltatable.FileKey]bool{}, map[int32]bool{}
+	for _, o := range kept {
+		for i := range o.sources {
+			sources[key(o.sources[i].add)] = true
+		}
+		for _, id := range o.inserts {
+			inserts[id] = true
+		}
+	}
+	return sources, inserts
+}
+
 // bound calls f for each row number that the output is bound to until f is false.
 func (o *output) bound(f func(id int32) bool) bool {
 	for _, id := range o.inserts {

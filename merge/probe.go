@@ -187,13 +187,13 @@ func statusOf(form change.StatusForm, a arrow.Array, i int) (change.Status, bool
 			return change.Deleted, true
 		}
 		return change.Active, true
-	default:
-		s, ok := a.(*array.String)
-		if !ok || s.IsNull(i) {
-			return 0, false
-		}
-		return change.ParseStatus(s.Value(i))
+	case change.StatusWord:
 	}
+	s, ok := a.(*array.String)
+	if !ok || s.IsNull(i) {
+		return 0, false
+	}
+	return change.ParseStatus(s.Value(i))
 }
 
 // comparePayloads reads the payload of those hits on which the decision needs

@@ -524,15 +524,7 @@ func (r *replace) idle() bool {
 
 // wants implements mode.
 func (r *replace) wants(kept []*output) (*wanted, error) {
-	sources, placed := map[deltatable.FileKey]bool{}, map[int32]bool{}
-	for _, o := range kept {
-		for i := range o.sources {
-			sources[r.snap.KeyOf(o.sources[i].add)] = true
-		}
-		for _, id := range o.inserts {
-			placed[id] = true
-		}
-	}
+	sources, placed := contents(kept, r.snap.KeyOf)
 	out := &wanted{}
 	if r.snap != nil {
 		for _, f := range r.snap.Files() {
@@ -546,6 +538,14 @@ func (r *replace) wants(kept []*output) (*wanted, error) {
 		}
 	}
 	ids := slices.DeleteFunc(r.inserts(), func(g int32) bool { return placed[g] })
+	var err error
+	out.inserts, err = r.place(ids)
+	return out, err
+}
+
+// place gives new rows their partitions; it sorts them by key.
+func (r *replace) place(ids []int32) ([]insert, error) {
+	var out []insert
 	slices.SortStableFunc(ids, func(a, b int32) int {
 		return bytes.Compare(r.keys.Key(r.owner[a]), r.keys.Key(r.owner[b]))
 	})
@@ -561,7 +561,7 @@ func (r *replace) wants(kept []*output) (*wanted, error) {
 					return nil, err
 				}
 			}
-			out.inserts = append(out.inserts, insert{g, p})
+			out = append(out, insert{g, p})
 		}
 	}
 	return out, nil

@@ -113,7 +113,7 @@ func (w *world) rowsOf(t testing.TB, snap *deltatable.Snapshot, a *deltatable.Ad
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // a test reads
+	defer r.Close()
 	var out []string
 	for b, err := range r.Read(t.Context(), &deltatable.ReadOptions{}) {
 		if err != nil {

@@ -74,9 +74,9 @@ func storedStatus(w policy.Write) change.Status {
 		return change.Deleted
 	case policy.WriteConflict:
 		return change.Conflict
-	default:
-		panic(fmt.Sprintf("merge: internal error: status of write %d", w))
+	case policy.WriteNone: // nothing is stored
 	}
+	panic(fmt.Sprintf("merge: internal error: status of write %d", w))
 }
 
 // assemble builds the rows that the candidates store, in table order. Where

@@ -50,7 +50,7 @@ func newChecker(j *Job, in *input) (*checker, error) {
 	case arrow.STRING, arrow.DECIMAL128, arrow.DATE32, arrow.TIMESTAMP:
 		text = `"` + text + `"`
 	}
-	a, _, err := array.FromJSON(memory.DefaultAllocator, dt, strings.NewReader("["+text+"]"), array.WithUseNumber())
+	a, _, err := array.FromJSON(memory.DefaultAllocator, dt, strings.NewReader("["+text+"]"))
 	if err != nil {
 		return nil, fmt.Errorf("minimum version %q is no %s: %w", *r.MinVersion, dt, err)
 	}
