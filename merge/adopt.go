@@ -3,7 +3,9 @@ package merge
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/zeebo/xxh3"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -18,7 +20,7 @@ const checkKeys = 4 << 20
 
 // CheckTable reads the key, version and status of every row of a snapshot and
 // says whether it is a state table: one row per key, no NULL in key or version,
-// a known status (merge-semantics 1). What breaks a rule is a *TargetError with
+// a known status, NULL payload in rows that are not active (merge-semantics 1). What breaks a rule is a *TargetError with
 // the first keys. It gives the table's digest, the baseline of merge-semantics 7.
 //
 // Memory is bounded (I9): the table is read in as many passes as its keys need,
@@ -71,7 +73,7 @@ func (c *tableCheck) file(ctx context.Context, f *deltatable.Add) (err error) {
 	}()
 	names := append(append([]string(nil), c.roles.Keys...), c.roles.Versions...)
 	if c.roles.Status != "" {
-		names = append(names, c.roles.Status)
+		names = append(append(names, c.roles.Status), c.roles.Payload...)
 	}
 	for b, err := range r.Read(ctx, &deltatable.ReadOptions{Columns: names}) {
 		if err != nil {
@@ -107,9 +109,17 @@ func (c *tableCheck) batch(b deltatable.FileBatch) {
 			c.finding("a status is none that the table may hold", b, i)
 			continue
 		}
+		if s != change.Active && hasPayload(cols[nk+nv+1:], i) {
+			c.finding("a row that is not active has a payload", b, i)
+		}
 		buf = versions.Append(buf, i)
 		c.sum = c.sum.Plus(integrity.RowHash(ordered.AppendString(buf, s.String())))
 	}
+}
+
+// hasPayload says whether any payload column of a row is not NULL.
+func hasPayload(payload []arrow.Array, i int) bool {
+	return slices.ContainsFunc(payload, func(a arrow.Array) bool { return a.DataType().ID() != arrow.NULL && a.IsValid(i) })
 }
 
 func (c *tableCheck) finding(reason string, b deltatable.FileBatch, i int) {

@@ -50,8 +50,8 @@ func (k *guardedKind) prepare(ctx context.Context, a *applier) (*arrow.Schema, e
 	if err := CheckFlags(&a.job.Roles, roles); err != nil {
 		return nil, err
 	}
-	if len(a.job.PartitionBy) > 0 || len(a.job.Properties) > 0 {
-		return nil, usage("--partition-by and --property are for a new table")
+	if err := checkTableFlags(a.snap, a.job.PartitionBy, a.job.Properties); err != nil {
+		return nil, err
 	}
 	k.roles, k.create = roles, nil
 	return InputSchema(roles, a.snap.Schema(), a.job.Schema)
