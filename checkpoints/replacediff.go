@@ -53,10 +53,14 @@ const (
 	keyNullInTarget                // so has the target
 )
 
+// cellOverhead is what a key of a pass costs beside its bytes, roughly: a map entry and the
+// two maps of its cell.
+const cellOverhead = 800
+
 // rcell is a key of a pass.
 type rcell struct {
 	diff   bag // rows added less rows removed
-	now    bag // all rows after the commit
+	now    bag // all rows after the commit; nil until one is found
 	inputs []int
 }
 
@@ -99,8 +103,8 @@ func (p *replacePass) run(ctx context.Context) error {
 	if p.d.batch != nil {
 		for key, inputs := range p.d.batch.byKey {
 			if p.has(key) {
-				p.cells[key] = &rcell{diff: bag{}, now: bag{}, inputs: inputs}
-				p.held += int64(len(key)) + rowOverhead
+				p.cells[key] = &rcell{diff: bag{}, inputs: inputs}
+				p.held += int64(len(key)) + cellOverhead
 			}
 		}
 	}
@@ -146,14 +150,14 @@ func (p *replacePass) count(ctx context.Context, s *deltatable.Snapshot, f *delt
 			row = appendAll(row[:0], cols[keys:], i)
 			c := p.cells[string(key)]
 			if c == nil {
-				c = &rcell{diff: bag{}, now: bag{}}
+				c = &rcell{diff: bag{}}
 				p.cells[string(key)] = c
-				p.held += int64(len(key)) + rowOverhead
+				p.held += int64(len(key)) + cellOverhead
 			}
 			p.put(c.diff, string(row), sequence, n)
 			if len(c.diff) == 0 && c.inputs == nil {
 				delete(p.cells, string(key))
-				p.held -= int64(len(key)) + rowOverhead
+				p.held -= int64(len(key)) + cellOverhead
 			}
 			if p.full() {
 				return errFull
@@ -192,7 +196,11 @@ func (p *replacePass) gather(ctx context.Context) error {
 			return err
 		}
 		row = appendAll(row[:0], cols[keys:], i)
-		if p.put(p.cells[key].now, string(row), sequence, 1); p.full() {
+		c := p.cells[key]
+		if c.now == nil {
+			c.now = bag{}
+		}
+		if p.put(c.now, string(row), sequence, 1); p.full() {
 			return errFull
 		}
 		return nil

@@ -56,7 +56,8 @@ func (b bag) hasNull() bool {
 
 // less is b without the rows of o.
 func (b bag) less(o bag) bag {
-	out := maps.Clone(b)
+	out := bag{}
+	maps.Copy(out, b)
 	for row, r := range o {
 		out.add(row, r.sequence, -r.n)
 	}
