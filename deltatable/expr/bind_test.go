@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func mustParse(t *testing.T, s string) Expr {
+func mustParse(t testing.TB, s string) Expr {
 	t.Helper()
 	e, err := Parse(s)
 	if err != nil {

@@ -203,7 +203,8 @@ func bindSize(bd *binder, e *Call, args []node) (node, error) {
 // lookup binds access to a map by key: what is not there is NULL.
 func (bd *binder) lookup(src Expr, m, key node, keyExpr Expr) (node, error) {
 	t := m.typ().(*arrow.MapType)
-	if w := wider(t.KeyType(), key.typ(), true); w == nil || !arrow.TypeEqual(w, t.KeyType()) {
+	w := wider(t.KeyType(), key.typ(), true)
+	if integers := isInteger(t.KeyType()) && isInteger(key.typ()); !integers && (w == nil || !arrow.TypeEqual(w, t.KeyType())) {
 		return nil, &BindError{At: keyExpr.Pos(), Text: keyExpr.String(), Msg: fmt.Sprintf("the keys of the map are %s, this is %s", typeName(t.KeyType()), typeName(key.typ()))}
 	}
 	key, err := bd.cast(key, t.KeyType(), keyExpr, false)
@@ -335,7 +336,8 @@ func (bd *binder) elementsAlike(e *Call, args []node) (func(a, b cell) int, erro
 	}
 	el := args[0].typ().(*arrow.ListType).Elem()
 	w := wider(el, args[1].typ(), true)
-	if w == nil || cellOrder(w) == nil {
+	text := func(t arrow.DataType) bool { return t.ID() == arrow.STRING }
+	if w == nil || cellOrder(w) == nil || args[1].typ().ID() == arrow.NULL || el.ID() != arrow.NULL && text(el) != text(args[1].typ()) {
 		return nil, &BindError{At: e.At, Text: e.String(), Msg: fmt.Sprintf("%s and %s cannot be compared", typeName(el), typeName(args[1].typ()))}
 	}
 	var err error

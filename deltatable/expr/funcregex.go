@@ -13,7 +13,7 @@ import (
 // types.
 func textSpecial(name string) (special, bool) {
 	s, ok := map[string]special{
-		"concat":             {1, -1, bindConcat},
+		"concat":             {0, -1, bindConcat},
 		"concat_ws":          {1, -1, bindConcatWS},
 		"substring":          {2, 3, bindCut(substring, "Bii")},
 		"substr":             {2, 3, bindCut(substring, "Bii")},
@@ -50,6 +50,9 @@ func (bd *binder) texts(e *Call, args []node) error {
 
 // bindConcat joins text (or binaries, if all are).
 func bindConcat(bd *binder, e *Call, args []node) (node, error) {
+	if len(args) == 0 {
+		return &constant{dt: typeString, src: e}, nil
+	}
 	return bd.concat(e, e.Args, args)
 }
 

@@ -15,8 +15,8 @@ import (
 
 // textFunctions are the functions of strings and binaries.
 var textFunctions = map[string]*scalar{
-	"upper": {params: "s", result: typeString, total: true, f: text1(strings.ToUpper)},
-	"ucase": {params: "s", result: typeString, total: true, f: text1(strings.ToUpper)},
+	"upper": {params: "s", result: typeString, total: true, f: text1(upper)},
+	"ucase": {params: "s", result: typeString, total: true, f: text1(upper)},
 	"lower": {params: "s", result: typeString, total: true, f: text1(strings.ToLower)},
 	"lcase": {params: "s", result: typeString, total: true, f: text1(strings.ToLower)},
 	"trim":  {params: "s", result: typeString, total: true, f: text1(func(s string) string { return strings.Trim(s, " ") })},
@@ -65,6 +65,11 @@ var textFunctions = map[string]*scalar{
 	"base64":   {params: "b", result: typeString, total: true, f: text1(func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) })},
 	"unbase64": {params: "s", result: typeBinary, f: unbase64},
 }
+
+// longUpper are the letters whose capitals are several letters.
+var longUpper = strings.NewReplacer("ß", "SS", "ŉ", "ʼN", "ǰ", "J̌", "ﬀ", "FF", "ﬁ", "FI", "ﬂ", "FL", "ﬃ", "FFI", "ﬄ", "FFL", "ﬅ", "ST", "ﬆ", "ST", "և", "ԵՒ")
+
+func upper(s string) string { return strings.ToUpper(longUpper.Replace(s)) }
 
 func text1(f func(string) string) rowFunc {
 	return func(a []cell) (cell, string) { return cell{s: f(a[0].s)}, "" }

@@ -328,6 +328,9 @@ func bindParse(dt arrow.DataType, try bool) func(*binder, *Call, []node) (node, 
 
 // parsed binds text read by a pattern.
 func (bd *binder) parsed(e Expr, x node, p *timePattern, dt arrow.DataType, try bool) (node, error) {
+	if p.named {
+		return nil, &UnsupportedError{At: e.Pos(), What: "reading a day of the week by the pattern '" + p.text + "'"}
+	}
 	if isZoned(dt) && bd.zone == nil && !p.zoned {
 		return nil, &BindError{At: e.Pos(), Text: e.String(), Msg: "reading a timestamp without zone needs a time zone, and none is given"}
 	}

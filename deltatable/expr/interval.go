@@ -176,8 +176,11 @@ func (bd *binder) interval(e Expr) (iv interval, is bool, err error) {
 			return iv, false, nil
 		}
 		iv, ok := parseInterval(e)
-		if !ok {
+		switch {
+		case !ok:
 			err = &BindError{At: e.At, Text: e.String(), Msg: "no interval"}
+		case iv.months != 0 && (iv.days != 0 || iv.micros != 0):
+			err = &BindError{At: e.At, Text: e.String(), Msg: "an interval has years and months, or weeks and less, not both"}
 		}
 		return iv, true, err
 	case *Prefix:

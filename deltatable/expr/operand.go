@@ -25,6 +25,7 @@ func (p *parser) primary() (Expr, error) {
 		return p.wordOperand()
 	case tokOp:
 		if p.op("(") {
+			defer p.plainIn()()
 			if isWord(p.peek(), "SELECT") {
 				return nil, p.fail("a subquery is not supported")
 			}
@@ -93,6 +94,7 @@ func (p *parser) wordOperand() (Expr, error) {
 
 func (p *parser) call(name token) (Expr, error) {
 	c := &Call{At: name.at, Func: name.text}
+	defer p.plainIn()()
 	if p.op(")") {
 		return c, nil
 	}
@@ -110,18 +112,11 @@ func (p *parser) call(name token) (Expr, error) {
 	return c, err
 }
 
-// wordedCall parses the calls that have words between their arguments, and
+// wordedCall parses the calls that may have words between their arguments, and
 // turns them into plain ones: EXTRACT(part FROM x), SUBSTRING(s FROM a FOR n),
-// POSITION(a IN s), TRIM(BOTH a FROM s).
+// POSITION(a IN s), OVERLAY(s PLACING r FROM a FOR n), TRIM(BOTH a FROM s). It
+// never goes back: that would take exponential time for nested calls.
 func (p *parser) wordedCall(c *Call) (done bool, err error) {
-	args := func(separator string) (bool, error) {
-		x, err := p.expr(precCompare)
-		if err == nil && !p.word(separator) {
-			err = p.fail("expected %s", separator)
-		}
-		c.Args = append(c.Args, x)
-		return true, err
-	}
 	switch strings.ToUpper(c.Func) {
 	case "EXTRACT":
 		part := p.take()
@@ -129,93 +124,89 @@ func (p *parser) wordedCall(c *Call) (done bool, err error) {
 			return true, failAt(part, "expected EXTRACT(part FROM x)")
 		}
 		c.Func, c.Args = "date_part", []Expr{&Literal{At: part.at, Kind: String, Text: strings.ToUpper(part.text)}}
+		return true, p.lastArgument(c)
 	case "POSITION":
-		start := p.i
-		if done, err = args("IN"); err != nil {
-			p.i, c.Args = start, nil
-			return false, nil
-		}
+		p.stopIn = true // call resets it
+		return true, p.wordedArguments(c, "IN")
 	case "SUBSTRING", "SUBSTR":
-		start := p.i
-		if done, err = args("FROM"); err != nil {
-			p.i, c.Args = start, nil
-			return false, nil
-		}
-		x, err := p.expr(precCompare)
-		if err != nil {
-			return true, err
-		}
-		c.Args = append(c.Args, x)
-		if !p.word("FOR") {
-			return true, p.expect(")")
-		}
-	case "TRIM":
-		return p.trimCall(c)
+		return true, p.wordedArguments(c, "FROM", "FOR")
 	case "OVERLAY":
-		return p.overlayCall(c)
-	default:
-		return false, nil
+		return true, p.wordedArguments(c, "PLACING", "FROM", "FOR")
+	case "TRIM":
+		return true, p.trimCall(c)
 	}
+	return false, nil
+}
+
+// lastArgument parses the last argument and the closing parenthesis.
+func (p *parser) lastArgument(c *Call) error {
+	p.stopIn = false
 	x, err := p.expr(precNone)
 	if err != nil {
-		return true, err
+		return err
 	}
 	c.Args = append(c.Args, x)
-	return true, p.expect(")")
+	return p.expect(")")
 }
 
-// overlayCall parses OVERLAY(s PLACING r FROM p [FOR n]).
-func (p *parser) overlayCall(c *Call) (bool, error) {
-	start := p.i
-	for _, w := range []string{"PLACING", "FROM", "FOR"} {
-		x, err := p.expr(precCompare)
-		if w == "PLACING" && (err != nil || !isWord(p.peek(), w)) {
-			p.i = start
-			return false, nil
-		}
+// wordedArguments parses arguments with these words between them, of which a
+// FOR may be missing; or, where the first does not come, with commas.
+func (p *parser) wordedArguments(c *Call, words ...string) error {
+	for i, w := range words {
+		x, err := p.expr(precNone)
 		if err != nil {
-			return true, err
+			return err
 		}
 		c.Args = append(c.Args, x)
-		if !p.word(w) {
-			if w == "FOR" {
-				return true, p.expect(")")
-			}
-			return true, p.fail("expected %s", w)
+		if p.word(w) {
+			continue
 		}
+		if i == 0 || w == "FOR" {
+			return p.moreArguments(c, i == 0)
+		}
+		return p.fail("expected %s", w)
 	}
-	x, err := p.expr(precCompare)
-	if err != nil {
-		return true, err
-	}
-	c.Args = append(c.Args, x)
-	return true, p.expect(")")
+	return p.lastArgument(c)
 }
 
-// trimCall parses TRIM([BOTH | LEADING | TRAILING] [a] FROM s).
-func (p *parser) trimCall(c *Call) (bool, error) {
-	start, kind := p.i, ""
+// moreArguments parses what follows the first arguments of a plain call.
+func (p *parser) moreArguments(c *Call, plain bool) error {
+	p.stopIn = false
+	if !plain || !p.op(",") {
+		return p.expect(")")
+	}
+	rest, err := p.list()
+	c.Args = append(c.Args, rest...)
+	return err
+}
+
+// trimCall parses TRIM([BOTH | LEADING | TRAILING] [a] FROM s), and plain trim.
+func (p *parser) trimCall(c *Call) error {
+	kind := ""
 	for _, w := range []string{"BOTH", "LEADING", "TRAILING"} {
-		if isWord(p.peek(), w) && !isOp(p.peek2(), ",") && !isOp(p.peek2(), ")") {
+		if isWord(p.peek(), w) && p.peek2().kind != tokOp && p.peek2().kind != tokEnd {
 			p.i++
 			kind = w
+			break
 		}
 	}
 	var set Expr
-	if !isWord(p.peek(), "FROM") {
+	if kind == "" || !isWord(p.peek(), "FROM") {
 		var err error
-		if set, err = p.expr(precCompare); err != nil || !isWord(p.peek(), "FROM") {
-			p.i = start
-			return false, nil
+		if set, err = p.expr(precNone); err != nil {
+			return err
 		}
 	}
 	if !p.word("FROM") {
-		p.i = start
-		return false, nil
+		if kind != "" {
+			return p.fail("expected FROM")
+		}
+		c.Args = []Expr{set}
+		return p.moreArguments(c, true)
 	}
 	s, err := p.expr(precNone)
 	if err != nil {
-		return true, err
+		return err
 	}
 	c.Func = map[string]string{"": "btrim", "BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}[kind]
 	switch {
@@ -226,7 +217,7 @@ func (p *parser) trimCall(c *Call) (bool, error) {
 	default:
 		c.Args = []Expr{set, s}
 	}
-	return true, p.expect(")")
+	return p.expect(")")
 }
 
 func (p *parser) cast(at Position, try bool) (Expr, error) {
@@ -249,6 +240,7 @@ func (p *parser) cast(at Position, try bool) (Expr, error) {
 
 func (p *parser) caseWhen(at Position) (Expr, error) {
 	c := &Case{At: at}
+	defer p.plainIn()()
 	var err error
 	if !isWord(p.peek(), "WHEN") {
 		if c.X, err = p.expr(precNone); err != nil {

@@ -59,6 +59,15 @@ type parser struct {
 	toks  []token
 	i     int
 	depth int
+	// stopIn: the word IN ends the expression, in POSITION(a IN s).
+	stopIn bool
+}
+
+// plainIn makes IN an operator again, until the function that it gives is called.
+func (p *parser) plainIn() func() {
+	was := p.stopIn
+	p.stopIn = false
+	return func() { p.stopIn = was }
 }
 
 // Parse reads one expression, which must be the whole text. The error is a
@@ -191,7 +200,12 @@ func (p *parser) infixPrec() int {
 			return precOr
 		case "AND":
 			return precAnd
-		case "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN":
+		case "IN":
+			if p.stopIn {
+				return precNone
+			}
+			return precPredicate
+		case "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN":
 			return precPredicate
 		case "NOT":
 			switch strings.ToUpper(p.peek2().text) {

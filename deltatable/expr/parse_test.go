@@ -48,6 +48,21 @@ func TestParseGivesCanonicalText(t *testing.T) {
 		"count(*) > count(distinct a)":           "count(*) > count(DISTINCT a)",
 		"x LIKE 'a!%' ESCAPE '!'":                "x LIKE 'a!%' ESCAPE '!'",
 		"naïve = 'é'":                            "naïve = 'é'",
+		"position('a' IN s || t)":                "position('a', s || t)",
+		"position('a', s) IN (1)":                "position('a', s) IN (1)",
+		"position((a IN (1)) IN s)":              "position(a IN (1), s)",
+		"substring(s FROM 2)":                    "substring(s, 2)",
+		"substring(s FROM 2 FOR 3)":              "substring(s, 2, 3)",
+		"extract(year FROM d)":                   "date_part('YEAR', d)",
+		"trim(BOTH 'x' FROM s)":                  "btrim(s, 'x')",
+		"trim(LEADING FROM s)":                   "ltrim(s)",
+		"trim('x' FROM s)":                       "btrim(s, 'x')",
+		"trim(both)":                             "trim(both)",
+		"trim(s)":                                "trim(s)",
+		"overlay(s PLACING 'x' FROM 2 FOR 3)":    "overlay(s, 'x', 2, 3)",
+		"current_date > `current_date`":          "current_date() > `current_date`",
+		"INTERVAL 1 DAY 2 HOURS":                 "INTERVAL '1 DAY 2 HOURS'",
+		"INTERVAL '1-2' YEAR TO MONTH":           "INTERVAL '1-2' YEAR TO MONTH",
 		"a IS NOT UNKNOWN":                       "a IS NOT UNKNOWN",
 		"(a IS NULL) IS NULL":                    "(a IS NULL) IS NULL",
 		"a = b = c":                              "a = b = c",
@@ -101,6 +116,15 @@ func TestSyntaxErrorsNameThePlace(t *testing.T) {
 		}
 		if err.Error() != want {
 			t.Errorf("%.40s: got\n %s, want\n %s", in, err, want)
+		}
+	}
+}
+
+// Each of these took twice the time for each level once.
+func TestDeepCallsTakeLinearTime(t *testing.T) {
+	for _, f := range []string{"trim(", "substring(", "position(", "overlay(", "extract(year from ", "trim(both 'x' from ", "f("} {
+		if _, err := Parse(strings.Repeat(f, 90) + "a" + strings.Repeat(")", 90)); err != nil {
+			t.Errorf("%s: %v", f, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ type timePattern struct {
 	text  string
 	parts []patternPart
 	zoned bool // it has an offset or a zone
+	named bool // it has a day of the week, which says nothing when a text is read
 }
 
 type patternPart struct {
@@ -36,16 +37,12 @@ func newTimePattern(text string) (*timePattern, string) {
 		c := text[i]
 		switch {
 		case c == '\'':
-			end := strings.IndexByte(text[i+1:], '\'')
-			if end < 0 {
+			lit, n := quotedPattern(text[i:])
+			if n == 0 {
 				return nil, fmt.Sprintf("the pattern '%s' (a quote is not closed)", text)
 			}
-			lit := text[i+1 : i+1+end]
-			if end == 0 {
-				lit = "'"
-			}
 			p.parts = append(p.parts, patternPart{literal: lit})
-			i += end + 2
+			i += n
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 			n := 1
 			for i+n < len(text) && text[i+n] == c {
@@ -54,6 +51,7 @@ func newTimePattern(text string) (*timePattern, string) {
 			if most, ok := patternLetters[c]; !ok || n > most {
 				return nil, fmt.Sprintf("%s in the pattern '%s'", text[i:i+n], text)
 			}
+			p.named = p.named || c == 'E'
 			p.zoned = p.zoned || c == 'X' || c == 'x' || c == 'Z'
 			p.parts = append(p.parts, patternPart{letter: c, count: n})
 			i += n
@@ -65,6 +63,27 @@ func newTimePattern(text string) (*timePattern, string) {
 		}
 	}
 	return p, ""
+}
+
+// quotedPattern reads quoted text at the start of s and the bytes it took, 0 if
+// the quote is not closed; two quotes are one.
+func quotedPattern(s string) (string, int) {
+	if strings.HasPrefix(s, "''") {
+		return "'", 2
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] != '\'':
+			b.WriteByte(s[i])
+		case strings.HasPrefix(s[i:], "''"):
+			b.WriteByte('\'')
+			i++
+		default:
+			return b.String(), i + 1
+		}
+	}
+	return "", 0
 }
 
 // format writes what clocks show, in microseconds, and their offset in seconds.
@@ -274,24 +293,15 @@ func (f *patternFields) set(part patternPart, v, digits int) {
 	}
 }
 
-// takeName reads the name of a month or of a day of the week.
+// takeName reads the name of a month.
 func (f *patternFields) takeName(part patternPart, s string) (string, bool) {
-	n := 12
-	if part.letter == 'E' {
-		n = 7
-	}
-	for i := range n {
-		name := time.Weekday(i).String()
-		if n == 12 {
-			name = time.Month(i + 1).String()
-		}
+	for i := range 12 {
+		name := time.Month(i + 1).String()
 		if part.count < 4 {
 			name = name[:3]
 		}
 		if len(s) >= len(name) && strings.EqualFold(s[:len(name)], name) {
-			if n == 12 {
-				f.month = i + 1
-			}
+			f.month = i + 1
 			return s[len(name):], true
 		}
 	}
