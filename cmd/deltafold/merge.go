@@ -49,8 +49,13 @@ type foldFlags struct {
 }
 
 func (f *foldFlags) add(cmd *cobra.Command) {
-	f.delivery.add(cmd)
 	f.expect.add(cmd)
+	f.addDelivery(cmd)
+}
+
+// addDelivery adds the flags of a command that reads no rows.
+func (f *foldFlags) addDelivery(cmd *cobra.Command) {
+	f.delivery.add(cmd)
 	cmd.Flags().BoolVar(&f.audit, "audit", false, "audit the version just made")
 }
 
@@ -197,6 +202,7 @@ func (a *app) overwriteCommand() *cobra.Command {
 		})
 	c.Flags().BoolVar(&job.All, "all", false, "replace all rows of the table")
 	fold.input.addReading(c)
+	fold.expect.add(c)
 	changeFlags(c, &fold, &job)
 	return c
 }
@@ -227,7 +233,7 @@ func (a *app) updateCommand() *cobra.Command {
 func changeFlags(c *cobra.Command, fold *foldFlags, job *pipeline.ChangeJob) {
 	c.Flags().StringVar(&job.Where, "where", "", "`SQL` condition on the table's rows")
 	c.Flags().BoolVar(&job.BreakGuard, "break-guard", false, "change a guarded table all the same; the commit records it")
-	fold.add(c)
+	fold.addDelivery(c)
 }
 
 // changeRun is one of MERGE's little sisters.

@@ -149,6 +149,9 @@ func adopted(snap *deltatable.Snapshot, j *AdoptJob, mode change.Mode, rep *Tabl
 	if err := k.contradicts(rep.Replace); err != nil {
 		return err
 	}
+	if err := checkTies(j.Ties); err != nil {
+		return err
+	}
 	if j.Ties != "" && (j.Ties == change.TiesIgnoreIdentical) != rep.Replace.IgnoreIdentical {
 		return usage("--ties %s contradicts what the table remembers", j.Ties)
 	}

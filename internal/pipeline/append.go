@@ -268,35 +268,6 @@ func (a *appender) read(ctx context.Context) ([]arrow.RecordBatch, int64, error)
 	return a.kept(ctx, files)
 }
 
-// kept are the rows that no expectation drops.
-func (a *appender) kept(ctx context.Context, files []*changefile.File) ([]arrow.RecordBatch, int64, error) {
-	var recs []arrow.RecordBatch
-	var rows, at int64
-	a.dropped = 0
-	for _, f := range files {
-		for _, rec := range f.Records {
-			n := rec.NumRows()
-			if a.expected != nil && a.expected.dropped != nil {
-				b := array.NewInt64Builder(memory.DefaultAllocator)
-				for i := range n {
-					if a.expected.dropped[at+i] == "" {
-						b.Append(i)
-					}
-				}
-				var err error
-				if rec, err = take(ctx, rec, b.NewInt64Array()); err != nil {
-					return nil, 0, err
-				}
-			}
-			at, a.dropped = at+n, a.dropped+n-rec.NumRows()
-			if rec.NumRows() > 0 {
-				recs, rows = append(recs, rec), rows+rec.NumRows()
-			}
-		}
-	}
-	return recs, rows, nil
-}
-
 // write writes the rows into data files, one partition after the other in the
 // order in which the input has them. With an error it gives the files that are
 // there already.

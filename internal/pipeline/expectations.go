@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/changefile"
@@ -263,4 +265,31 @@ func (x *expectations) tag(tags map[string]string) {
 	}
 	tags[change.TagExpectations] = jsonText(x.all)
 	tags[change.TagExpectationCounts] = jsonText(x.counts())
+}
+
+// kept are the rows that no expectation drops.
+func (a *appender) kept(ctx context.Context, files []*changefile.File) (recs []arrow.RecordBatch, rows int64, err error) {
+	var at int64
+	a.dropped = 0
+	for _, f := range files {
+		for _, rec := range f.Records {
+			n := rec.NumRows()
+			if a.expected != nil && a.expected.dropped != nil {
+				b := array.NewInt64Builder(memory.DefaultAllocator)
+				for i := range n {
+					if a.expected.dropped[at+i] == "" {
+						b.Append(i)
+					}
+				}
+				if rec, err = take(ctx, rec, b.NewInt64Array()); err != nil {
+					return nil, 0, err
+				}
+			}
+			at, a.dropped = at+n, a.dropped+n-rec.NumRows()
+			if rec.NumRows() > 0 {
+				recs, rows = append(recs, rec), rows+rec.NumRows()
+			}
+		}
+	}
+	return recs, rows, nil
 }
