@@ -52,6 +52,7 @@ type MergeProfile struct {
 	NoFunctions  bool // of functions, coalesce alone
 	NoIf         bool // no IF()
 	NoBare       bool // every name is qualified
+	NoDots       bool // no partition column has a dot in its name
 	NoOdd        bool // ON has an equality of columns
 	Simple       bool // neither CASE nor arithmetic
 }
@@ -184,6 +185,9 @@ func (g *mergeGen) target() {
 	}
 	for range 1 + g.r.IntN(2) {
 		i := g.r.IntN(n)
+		if g.p.NoDots && strings.Contains(fields[i].Name, ".") {
+			continue
+		}
 		if len(g.c.Partition) < n-1 && !contains(g.c.Partition, fields[i].Name) {
 			g.c.Partition = append(g.c.Partition, fields[i].Name)
 		}

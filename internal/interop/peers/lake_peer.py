@@ -4,6 +4,7 @@ import glob
 import importlib.util
 import os
 
+import mergepeer
 import peerlib
 
 import deltalake
@@ -31,9 +32,10 @@ def as_arrow(result):
 # --- delta-rs ----------------------------------------------------------------
 
 
-def rs_read(path, version=None):
+def rs_read(path, version=None, where=None):
+    sql = "SELECT * FROM t" if where is None else f"SELECT * FROM t WHERE {where}"
     table = DeltaTable(path, version=version)
-    return peerlib.rows_from_table(as_arrow(QueryBuilder().register("t", table).execute("SELECT * FROM t")))
+    return peerlib.rows_from_table(as_arrow(QueryBuilder().register("t", table).execute(sql)))
 
 
 def rs_write(path, columns, rows, mode="append", partition_by=None, properties=None):
@@ -122,6 +124,7 @@ peerlib.serve(
         "delete": rs_delete,
         "update": rs_update,
         "checkpoint": rs_checkpoint,
+        "statement": lambda path, **arguments: mergepeer.rs_statement(DeltaTable(path), **arguments),
         "duck_read": duck_read,
         "duck_write": duck_write,
         "duck_sql": duck_sql,

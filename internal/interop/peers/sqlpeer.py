@@ -2,6 +2,7 @@
 
 import os
 
+import mergepeer
 import peerlib
 
 GUARDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testdata", "guarded_merge.sql")
@@ -34,6 +35,7 @@ class Peer:
             "write": self.write,
             "merge": self.merge,
             "guarded": self.guarded_merge,
+            "statement": lambda **arguments: mergepeer.sql_statement(self, **arguments),
         }
 
     def target(self, path):
