@@ -147,7 +147,7 @@ func canonicalValue(dec *jsontext.Decoder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch tok.Kind() { //nolint:exhaustive // the rest are literals
+	switch tok.Kind() { // the rest are literals
 	case '0':
 		s := tok.String()
 		if strings.ContainsAny(s, ".eE") {

@@ -127,7 +127,7 @@ func (w *intoTable) check(c *tabletest.MergeCase, st *statement.Statement, res *
 	want := tabletest.ApplyMerge(st, &tabletest.MergeTable{Schema: c.Target, Partition: c.Partition, Rows: base},
 		&tabletest.MergeTable{Schema: c.Source, Rows: c.Rows})
 	if (ran != nil) != (want.Refused != "") {
-		return fmt.Errorf("got the error %v, the oracle says %q", ran, want.Refused)
+		return fmt.Errorf("got the error %w, the oracle says %q", ran, want.Refused)
 	}
 	if ran != nil {
 		seen.refused++
@@ -253,7 +253,7 @@ func (w *intoTable) rowsOf(snap *deltatable.Snapshot, a *deltatable.Add) ([]tabl
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // a test reads
+	defer f.Close()
 	var out []tabletest.Row
 	for b, err := range f.Read(w.ctx, &deltatable.ReadOptions{}) {
 		if err != nil {

@@ -44,7 +44,7 @@ func ddlSchema(t testing.TB, ddl string) *arrow.Schema {
 // jsonRows are the rows of JSON objects with commas between them.
 func jsonRows(t testing.TB, sch *arrow.Schema, objects string) []tabletest.Row {
 	t.Helper()
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sch, strings.NewReader("["+objects+"]"), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sch, strings.NewReader("["+objects+"]"))
 	if err != nil {
 		t.Fatal(err)
 	}

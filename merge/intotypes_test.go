@@ -77,7 +77,7 @@ func comparePair(t *testing.T, l, r keyKind, op string) error {
 	if l.class != r.class {
 		var bind *expr.BindError
 		if !errors.As(err, &bind) {
-			return fmt.Errorf("want a refusal, got the error %v", err)
+			return fmt.Errorf("want a refusal, got the error %w", err)
 		}
 		return nil
 	}

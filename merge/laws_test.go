@@ -174,7 +174,7 @@ func (l *lawTable) unchanged(ctx context.Context, res *merge.Result) error {
 	snap, err := l.table.Snapshot(ctx)
 	if l.snap == nil {
 		if !errors.Is(err, deltatable.ErrNoTable) {
-			return fmt.Errorf("the table is there (%v)", err)
+			return fmt.Errorf("the table is there (%w)", err)
 		}
 		return nil
 	}

@@ -46,8 +46,10 @@ func newReplaceWorld(t testing.TB, parts []string, props map[string]string) *rwo
 		t: t, table: deltatable.NewTable(store, nil), props: props, parts: parts,
 		roles: &change.ReplaceRoles{Keys: []string{"a", "b"}, Sequence: "seq"},
 		sch: arrow.NewSchema([]arrow.Field{
-			{Name: "a", Type: text, Nullable: true}, {Name: "b", Type: long, Nullable: true},
-			{Name: "v", Type: text, Nullable: true}, {Name: "seq", Type: long, Nullable: true},
+			{Name: "a", Type: text, Nullable: true},
+			{Name: "b", Type: long, Nullable: true},
+			{Name: "v", Type: text, Nullable: true},
+			{Name: "seq", Type: long, Nullable: true},
 		}, nil),
 	}
 }
@@ -67,7 +69,7 @@ func (w *rworld) batch(lines ...string) *merge.Batch {
 		objects = append(objects, fmt.Sprintf(`{"a":%s,"b":%s,"v":%s,"seq":%s}`, quote(f[0]),
 			strings.ReplaceAll(f[1], "NULL", "null"), quote(f[2]), strings.ReplaceAll(f[3], "NULL", "null")))
 	}
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, w.sch, strings.NewReader("["+strings.Join(objects, ",")+"]"), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, w.sch, strings.NewReader("["+strings.Join(objects, ",")+"]"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (w *world) write(t testing.TB, snap *deltatable.Snapshot, rows []string) []
 	}
 	var adds []*deltatable.Add
 	for _, objects := range parts {
-		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, snap.Schema(), strings.NewReader("["+strings.Join(objects, ",")+"]"), array.WithUseNumber())
+		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, snap.Schema(), strings.NewReader("["+strings.Join(objects, ",")+"]"))
 		if err != nil {
 			t.Fatal(err)
 		}

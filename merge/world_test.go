@@ -57,8 +57,11 @@ func newWorld(t testing.TB, spec worldSpec) *world {
 		w.roles.Policy = spec.policy
 	}
 	w.input = arrow.NewSchema([]arrow.Field{
-		{Name: "entity_id", Type: text, Nullable: true}, {Name: "source_version", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-		{Name: "operation", Type: text, Nullable: true}, {Name: "value", Type: text, Nullable: true}, {Name: "p", Type: text, Nullable: true},
+		{Name: "entity_id", Type: text, Nullable: true},
+		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "operation", Type: text, Nullable: true},
+		{Name: "value", Type: text, Nullable: true},
+		{Name: "p", Type: text, Nullable: true},
 	}, nil)
 	return w
 }
@@ -68,8 +71,11 @@ func (w *world) metadata() *merge.NewTable {
 	w.t.Helper()
 	text := arrow.BinaryTypes.String
 	sch, err := deltatable.SchemaFromArrow(arrow.NewSchema([]arrow.Field{
-		{Name: "entity_id", Type: text, Nullable: true}, {Name: "source_version", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-		{Name: "status", Type: text, Nullable: true}, {Name: "value", Type: text, Nullable: true}, {Name: "p", Type: text, Nullable: true},
+		{Name: "entity_id", Type: text, Nullable: true},
+		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "status", Type: text, Nullable: true},
+		{Name: "value", Type: text, Nullable: true},
+		{Name: "p", Type: text, Nullable: true},
 	}, nil))
 	if err != nil {
 		w.t.Fatal(err)
@@ -101,7 +107,7 @@ func (w *world) batch(rows ...string) *merge.Batch {
 		objects = append(objects, fmt.Sprintf(`{"entity_id":%s,"source_version":%s,"operation":%s,"value":%s,"p":%s}`,
 			quote(f[0]), strings.ReplaceAll(f[1], "NULL", "null"), quote(f[2]), quote(f[3]), quote(f[4])))
 	}
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, w.input, strings.NewReader("["+strings.Join(objects, ",")+"]"), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, w.input, strings.NewReader("["+strings.Join(objects, ",")+"]"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

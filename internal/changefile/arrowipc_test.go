@@ -22,8 +22,11 @@ type arrowForm struct {
 }
 
 var arrowForms = []arrowForm{
-	{"stream", true, nil}, {"stream, lz4", true, []ipc.Option{ipc.WithLZ4()}}, {"stream, zstd", true, []ipc.Option{ipc.WithZstd()}},
-	{"file", false, nil}, {"file, zstd", false, []ipc.Option{ipc.WithZstd()}},
+	{"stream", true, nil},
+	{"stream, lz4", true, []ipc.Option{ipc.WithLZ4()}},
+	{"stream, zstd", true, []ipc.Option{ipc.WithZstd()}},
+	{"file", false, nil},
+	{"file, zstd", false, []ipc.Option{ipc.WithZstd()}},
 }
 
 // fatal is what tests and rapid share.

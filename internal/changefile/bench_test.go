@@ -15,9 +15,12 @@ import (
 // changes is n rows of the default input, about 149 bytes each.
 func changes(n int) ([]byte, *arrow.Schema) {
 	sch := arrow.NewSchema([]arrow.Field{
-		{Name: "change_id", Type: arrow.BinaryTypes.String}, {Name: "entity_id", Type: arrow.BinaryTypes.String},
-		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64}, {Name: "operation", Type: arrow.BinaryTypes.String},
-		{Name: "value", Type: arrow.BinaryTypes.String}}, nil)
+		{Name: "change_id", Type: arrow.BinaryTypes.String},
+		{Name: "entity_id", Type: arrow.BinaryTypes.String},
+		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "operation", Type: arrow.BinaryTypes.String},
+		{Name: "value", Type: arrow.BinaryTypes.String},
+	}, nil)
 	rng := rand.New(rand.NewPCG(3, 4))
 	var b bytes.Buffer
 	ops := []string{"upsert", "upsert", "upsert", "delete"}
@@ -43,6 +46,7 @@ func BenchmarkDigest(b *testing.B) {
 		changefile.Digest([]*changefile.File{f})
 	}
 }
+
 func BenchmarkReadParquet(b *testing.B) {
 	data, sch := changes(200_000)
 	f := read(b, "f.jsonl", data, &changefile.Options{Schema: sch})

@@ -62,15 +62,9 @@ func newEncoder(arr arrow.Array) encoder {
 		scale := a.DataType().(*arrow.Decimal128Type).Scale
 		e.value = func(dst []byte, i int) []byte { return appendDecimal(dst, a.Value(i), scale) }
 	case *array.String:
-		e.value = func(dst []byte, i int) []byte {
-			v := a.Value(i)
-			return append(binary.AppendUvarint(append(dst, 's'), uint64(len(v))), v...)
-		}
+		e.value = func(dst []byte, i int) []byte { return appendText(dst, 's', a.Value(i)) }
 	case *array.Binary:
-		e.value = func(dst []byte, i int) []byte {
-			v := a.Value(i)
-			return append(binary.AppendUvarint(append(dst, 'x'), uint64(len(v))), v...)
-		}
+		e.value = func(dst []byte, i int) []byte { return appendText(dst, 'x', a.Value(i)) }
 	case *array.Date32:
 		e.value = func(dst []byte, i int) []byte {
 			return binary.BigEndian.AppendUint32(append(dst, 'D'), uint32(a.Value(i)))
@@ -81,15 +75,24 @@ func newEncoder(arr arrow.Array) encoder {
 			tag = 't'
 		}
 		e.value = func(dst []byte, i int) []byte { return fixed64(dst, tag, uint64(a.Value(i))) }
+	default:
+		e.value = nested(arr)
+	}
+	return e
+}
+
+// nested is the value function of an array whose values have parts.
+func nested(arr arrow.Array) func(dst []byte, i int) []byte {
+	switch a := arr.(type) {
 	case *array.Struct:
 		c := makeCells(a.DataType().(*arrow.StructType).Fields(), a.Field)
-		e.value = func(dst []byte, i int) []byte { return c.append(append(dst, 'S'), i) }
+		return func(dst []byte, i int) []byte { return c.append(append(dst, 'S'), i) }
 	case *array.Map:
 		k, v := newEncoder(a.Keys()), newEncoder(a.Items())
-		e.value = func(dst []byte, i int) []byte { return appendMap(dst, a, i, k, v) }
+		return func(dst []byte, i int) []byte { return appendMap(dst, a, i, k, v) }
 	case *array.List:
 		el := newEncoder(a.ListValues())
-		e.value = func(dst []byte, i int) []byte {
+		return func(dst []byte, i int) []byte {
 			from, to := a.ValueOffsets(i)
 			dst = binary.AppendUvarint(append(dst, 'L'), uint64(to-from))
 			for j := int(from); j < int(to); j++ {
@@ -100,7 +103,6 @@ func newEncoder(arr arrow.Array) encoder {
 	default:
 		panic(fmt.Sprintf("internal error: changefile made an array of type %s, which is not canonical", arr.DataType()))
 	}
-	return e
 }
 
 // isNull is true of every value of a void array, of which arrow-go's IsNull is
@@ -116,6 +118,10 @@ func (e encoder) nullable(dst []byte, i int) []byte {
 
 func fixed64(dst []byte, tag byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, tag), v)
+}
+
+func appendText[T string | []byte](dst []byte, tag byte, v T) []byte {
+	return append(binary.AppendUvarint(append(dst, tag), uint64(len(v))), v...)
 }
 
 func appendFloat32(dst []byte, f float32) []byte {

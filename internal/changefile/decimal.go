@@ -41,10 +41,9 @@ func parseDecimal(tok []byte, precision, scale int32) (hi int64, lo uint64, faul
 			}
 			return 0, 0, "it does not fit"
 		}
-		for ; pending > 0; pending-- {
-			h, l = timesTen(h, l, 0)
-		}
+		h, l = shifted(h, l, pending)
 		h, l = timesTen(h, l, uint64(c-'0'))
+		pending = 0
 	}
 	if digits == 0 {
 		return 0, 0, ""
@@ -60,9 +59,7 @@ func parseDecimal(tok []byte, precision, scale int32) (hi int64, lo uint64, faul
 	case shift < 0:
 		return 0, 0, "it has digits beyond the scale of"
 	}
-	for ; shift > 0; shift-- {
-		h, l = timesTen(h, l, 0)
-	}
+	h, l = shifted(h, l, shift)
 	if neg {
 		var borrow uint64
 		l, borrow = bits.Sub64(0, l, 0)
@@ -76,6 +73,14 @@ func timesTen(h, l, d uint64) (uint64, uint64) {
 	over, low := bits.Mul64(l, 10)
 	low, carry := bits.Add64(low, d, 0)
 	return h*10 + over + carry, low
+}
+
+// shifted is (h,l) with n zeros behind it, modulo 2^128.
+func shifted(h, l uint64, n int) (uint64, uint64) {
+	for range n {
+		h, l = timesTen(h, l, 0)
+	}
+	return h, l
 }
 
 // exponent reads the digits after e, with their sign; beyond a million it stops

@@ -99,23 +99,11 @@ func (r *jsonlReader) lines(ctx context.Context, in io.Reader) error {
 			buf = bytes.TrimPrefix(buf, []byte("\ufeff"))
 			start = false
 		}
-		rest := buf
-		for {
-			i := bytes.IndexByte(rest, '\n')
-			if i < 0 {
-				break
-			}
-			if err := r.line(rest[:i]); err != nil {
-				return err
-			}
-			rest = rest[i+1:]
+		rest, err := r.whole(buf, end)
+		if err != nil {
+			return err
 		}
 		if end {
-			if len(rest) > 0 {
-				if err := r.line(rest); err != nil {
-					return err
-				}
-			}
 			return r.flush()
 		}
 		if len(rest) > maxLine {
@@ -123,6 +111,25 @@ func (r *jsonlReader) lines(ctx context.Context, in io.Reader) error {
 		}
 		buf = buf[:copy(buf[:cap(buf)], rest)]
 	}
+}
+
+// whole parses the whole lines at the front of b and gives what is left of it;
+// at the end of the stream the last line needs no line feed.
+func (r *jsonlReader) whole(b []byte, end bool) ([]byte, error) {
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			break
+		}
+		if err := r.line(b[:i]); err != nil {
+			return nil, err
+		}
+		b = b[i+1:]
+	}
+	if !end || len(b) == 0 {
+		return b, nil
+	}
+	return nil, r.line(b)
 }
 
 func (r *jsonlReader) line(b []byte) error {

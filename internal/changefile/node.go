@@ -37,7 +37,7 @@ func (f *field) parse(s *scanner) error {
 	if f.notNull {
 		return s.fail(f.column, []byte("null"), "it is declared not null")
 	}
-	f.node.null()
+	f.null()
 	return nil
 }
 

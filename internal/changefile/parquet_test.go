@@ -132,8 +132,10 @@ func TestParquetConversions(t *testing.T) {
 		{"null element", list(longT, true), list(longT, false), `[[1],null,[2,null]]`, `f.parquet:3: column C.element: null: it is declared not null`},
 		{"large list", arrow.LargeListOf(arrow.PrimitiveTypes.Int32), list(longT, true), `[[1,2],null,[3]]`, `[1,2] null [3]`},
 		{"element type", list(stringT, true), list(longT, true), `[["1"]]`, `f.parquet: column C: elements: a file column of type utf8 cannot be read as long`},
-		{"struct by name", st(x(nsUTC), arrow.Field{Name: "Y", Type: arrow.BinaryTypes.LargeString, Nullable: true}), st(arrow.Field{Name: "y", Type: stringT, Nullable: true}, x(utcT), arrow.Field{Name: "z", Type: longT, Nullable: true}),
-			`[{"x":"2024-01-01T00:00:00Z","Y":"a"},null,{"x":null,"Y":null}]`, `{"y":"a","x":"2024-01-01T00:00:00.000000Z","z":null} null {"y":null,"x":null,"z":null}`},
+		{
+			"struct by name", st(x(nsUTC), arrow.Field{Name: "Y", Type: arrow.BinaryTypes.LargeString, Nullable: true}), st(arrow.Field{Name: "y", Type: stringT, Nullable: true}, x(utcT), arrow.Field{Name: "z", Type: longT, Nullable: true}),
+			`[{"x":"2024-01-01T00:00:00Z","Y":"a"},null,{"x":null,"Y":null}]`, `{"y":"a","x":"2024-01-01T00:00:00.000000Z","z":null} null {"y":null,"x":null,"z":null}`,
+		},
 		{"struct field that is unknown", st(x(longT)), st(arrow.Field{Name: "y", Type: longT, Nullable: true}), `[{"x":1}]`, `f.parquet: column C: unknown field C.x`},
 		{"struct field that is missing", st(x(longT)), st(x(longT), arrow.Field{Name: "y", Type: longT}), `[{"x":1}]`, `f.parquet: column C: field C.y is declared not null and is missing`},
 		{"struct field null", st(x(longT)), st(arrow.Field{Name: "x", Type: longT}), `[{"x":1},null,{"x":null}]`, `f.parquet:3: column C.x: null: it is declared not null`},
@@ -215,7 +217,8 @@ func TestParquetInt96IsNotBoundByNanoseconds(t *testing.T) {
 		return n
 	}
 	root, err := schema.NewGroupNode("root", parquet.Repetitions.Required, schema.FieldList{
-		col("a", parquet.Repetitions.Required, parquet.Types.Int64), col("t", parquet.Repetitions.Optional, parquet.Types.Int96), col("u", parquet.Repetitions.Required, parquet.Types.Int96)}, -1)
+		col("a", parquet.Repetitions.Required, parquet.Types.Int64), col("t", parquet.Repetitions.Optional, parquet.Types.Int96), col("u", parquet.Repetitions.Required, parquet.Types.Int96),
+	}, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +231,10 @@ func TestParquetInt96IsNotBoundByNanoseconds(t *testing.T) {
 	w := file.NewParquetWriter(&buf, root)
 	values := []parquet.Int96{at(2932896, 86399_999999000), at(-719162, 0), at(19723, 1000)} // 9999-12-31, 0001-01-01, 2024-01-01
 	for range 3 {
-		rg := w.AppendRowGroup()
+		rg, err := w.AppendRowGroupChecked()
+		if err != nil {
+			t.Fatal(err)
+		}
 		next := func() file.ColumnChunkWriter {
 			c, err := rg.NextColumn()
 			if err != nil {

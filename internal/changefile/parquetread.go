@@ -19,63 +19,24 @@ import (
 // timestamps at the top level, as Spark writes them by default, do not go
 // through pqarrow, which knows them as nanoseconds and so ends in the year 2262.
 func (p *columnPlan) read(ctx context.Context, pr *pqarrow.FileReader) error {
-	damaged := func(err error) error { return p.damaged("Parquet", err) }
-	pf := pr.ParquetReader()
-	var leaves []int
-	at := map[int]int{} // field of the file -> column of the reader's batches
-	old := map[int]*int96Column{}
-	for i, f := range pr.Manifest.Fields {
-		if !p.uses(i) {
-			continue
-		}
-		if f.IsLeaf() && pf.MetaData().Schema.Column(f.ColIndex).PhysicalType() == parquet.Types.Int96 {
-			old[i] = &int96Column{pf: pf, column: f.ColIndex, maxDef: pf.MetaData().Schema.Column(f.ColIndex).MaxDefinitionLevel()}
-			continue
-		}
-		at[i] = len(at)
-		leaves = appendLeaves(leaves, &f)
-	}
-	var rr pqarrow.RecordReader
-	if len(leaves) > 0 {
+	c := p.columns(pr)
+	if len(c.leaves) > 0 {
 		var err error
-		if rr, err = pr.GetRecordReader(ctx, leaves, nil); err != nil {
-			return damaged(err)
+		if c.rr, err = pr.GetRecordReader(ctx, c.leaves, nil); err != nil {
+			return p.damaged("Parquet", err)
 		}
-		defer rr.Release()
+		defer c.rr.Release()
 	}
-	for left := pf.NumRows(); left > 0; {
+	for left := pr.ParquetReader().NumRows(); left > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := min(left, BatchRows)
-		var rec arrow.RecordBatch
-		if rr != nil {
-			if !rr.Next() {
-				if err := rr.Err(); err != nil && !errors.Is(err, io.EOF) {
-					return damaged(err)
-				}
-				return nil // the caller counts the rows
-			}
-			rec = rr.RecordBatch()
-			n = rec.NumRows()
+		cols, n, err := p.next(c, min(left, BatchRows))
+		if err != nil {
+			return err
 		}
-		cols := map[int]arrow.Array{}
-		for i, k := range at {
-			cols[i] = rec.Column(k)
-		}
-		for i := range pr.Manifest.Fields {
-			c := old[i]
-			if c == nil {
-				continue
-			}
-			arr, err := c.read(int(n))
-			var ce *convertError
-			if errors.As(err, &ce) {
-				return p.located(p.schemaName(i), err)
-			} else if err != nil {
-				return damaged(err)
-			}
-			cols[i] = arr
+		if cols == nil {
+			return nil // the caller counts the rows
 		}
 		if err := p.add(cols, int(n)); err != nil {
 			return err
@@ -83,6 +44,67 @@ func (p *columnPlan) read(ctx context.Context, pr *pqarrow.FileReader) error {
 		left -= n
 	}
 	return nil
+}
+
+// parquetColumns are the readers of a file's columns.
+type parquetColumns struct {
+	rr     pqarrow.RecordReader // of the leaves; nil if there are none
+	leaves []int
+	at     map[int]int // field of the file -> column of rr's batches
+	old    []oldField  // in the order of the file
+}
+
+// oldField is a field of the file that has INT96 timestamps.
+type oldField struct {
+	field int
+	read  *int96Column
+}
+
+func (p *columnPlan) columns(pr *pqarrow.FileReader) *parquetColumns {
+	c := &parquetColumns{at: map[int]int{}}
+	pf := pr.ParquetReader()
+	for i, f := range pr.Manifest.Fields {
+		if !p.uses(i) {
+			continue
+		}
+		if f.IsLeaf() && pf.MetaData().Schema.Column(f.ColIndex).PhysicalType() == parquet.Types.Int96 {
+			maxDef := pf.MetaData().Schema.Column(f.ColIndex).MaxDefinitionLevel()
+			c.old = append(c.old, oldField{i, &int96Column{pf: pf, column: f.ColIndex, maxDef: maxDef}})
+			continue
+		}
+		c.at[i] = len(c.at)
+		c.leaves = appendLeaves(c.leaves, &f)
+	}
+	return c
+}
+
+// next reads up to n rows, by field of the file; nil if the file ends early.
+func (p *columnPlan) next(c *parquetColumns, n int64) (map[int]arrow.Array, int64, error) {
+	cols := map[int]arrow.Array{}
+	if c.rr != nil {
+		if !c.rr.Next() {
+			if err := c.rr.Err(); err != nil && !errors.Is(err, io.EOF) {
+				return nil, 0, p.damaged("Parquet", err)
+			}
+			return nil, 0, nil
+		}
+		rec := c.rr.RecordBatch()
+		n = rec.NumRows()
+		for i, k := range c.at {
+			cols[i] = rec.Column(k)
+		}
+	}
+	for _, f := range c.old {
+		arr, err := f.read.read(int(n))
+		var ce *convertError
+		if errors.As(err, &ce) {
+			return nil, 0, p.located(p.schemaName(f.field), err)
+		} else if err != nil {
+			return nil, 0, p.damaged("Parquet", err)
+		}
+		cols[f.field] = arr
+	}
+	return cols, n, nil
 }
 
 func appendLeaves(leaves []int, f *pqarrow.SchemaField) []int {
@@ -116,51 +138,66 @@ func (c *int96Column) read(n int) (arrow.Array, error) {
 	b.Reserve(n)
 	for b.Len() < n {
 		if c.chunk == nil || !c.chunk.HasNext() {
-			if c.chunk != nil && c.chunk.Err() != nil {
-				return nil, c.chunk.Err()
-			}
-			if c.group == c.pf.NumRowGroups() {
-				return nil, fmt.Errorf("INT96 column %d ends %d rows early", c.column, n-b.Len())
-			}
-			chunk, err := c.pf.RowGroup(c.group).Column(c.column)
-			if err != nil {
+			if err := c.open(n - b.Len()); err != nil {
 				return nil, err
 			}
-			typed, ok := chunk.(*file.Int96ColumnChunkReader)
-			if !ok {
-				return nil, fmt.Errorf("column %d is not INT96 in row group %d", c.column, c.group)
-			}
-			c.chunk, c.group = typed, c.group+1
 			continue
 		}
-		want := n - b.Len()
-		if len(c.values) < want {
-			c.values, c.levels = make([]parquet.Int96, want), make([]int16, want)
-		}
-		total, _, err := c.chunk.ReadBatch(int64(want), c.values[:want], c.levels[:want], nil)
-		if err != nil {
+		if err := c.page(b, n-b.Len()); err != nil {
 			return nil, err
-		}
-		if total == 0 {
-			return nil, fmt.Errorf("INT96 column %d has a page without values", c.column)
-		}
-		next := 0
-		for i := range int(total) {
-			if c.maxDef > 0 && c.levels[i] < c.maxDef {
-				b.AppendNull()
-				continue
-			}
-			v := c.values[next]
-			next++
-			us, fault := int96Micros(v)
-			if fault != "" {
-				nanos, day := int96Parts(v)
-				return nil, &convertError{row: b.Len(), value: fmt.Sprintf("day %d, nanosecond %d", day, nanos), msg: fault}
-			}
-			b.Append(arrow.Timestamp(us))
 		}
 	}
 	return b.NewArray(), nil
+}
+
+// open goes on to the next row group; want rows are still to come.
+func (c *int96Column) open(want int) error {
+	if c.chunk != nil && c.chunk.Err() != nil {
+		return c.chunk.Err()
+	}
+	if c.group == c.pf.NumRowGroups() {
+		return fmt.Errorf("INT96 column %d ends %d rows early", c.column, want)
+	}
+	chunk, err := c.pf.RowGroup(c.group).Column(c.column)
+	if err != nil {
+		return err
+	}
+	typed, ok := chunk.(*file.Int96ColumnChunkReader)
+	if !ok {
+		return fmt.Errorf("column %d is not INT96 in row group %d", c.column, c.group)
+	}
+	c.chunk, c.group = typed, c.group+1
+	return nil
+}
+
+// page appends up to want values of the open row group.
+func (c *int96Column) page(b *array.TimestampBuilder, want int) error {
+	if len(c.values) < want {
+		c.values, c.levels = make([]parquet.Int96, want), make([]int16, want)
+	}
+	total, _, err := c.chunk.ReadBatch(int64(want), c.values[:want], c.levels[:want], nil)
+	if err != nil {
+		return err
+	}
+	if total == 0 {
+		return fmt.Errorf("INT96 column %d has a page without values", c.column)
+	}
+	next := 0
+	for i := range int(total) {
+		if c.maxDef > 0 && c.levels[i] < c.maxDef {
+			b.AppendNull()
+			continue
+		}
+		v := c.values[next]
+		next++
+		us, fault := int96Micros(v)
+		if fault != "" {
+			nanos, day := int96Parts(v)
+			return &convertError{row: b.Len(), value: fmt.Sprintf("day %d, nanosecond %d", day, nanos), msg: fault}
+		}
+		b.Append(arrow.Timestamp(us))
+	}
+	return nil
 }
 
 // int96Parts takes an INT96 timestamp apart: nanoseconds of the day and days

@@ -170,14 +170,37 @@ func TestDigestTellsValuesApart(t *testing.T) {
 		{`{"id":1}`, `{"ID":1,"bool":null}`},
 		{`{"int":1}`},
 		{`{"id":2}`},
-		{`{"str":""}`}, {`{"str":"a"}`}, {`{"str":"ab"}`}, {`{"bin":""}`}, {`{"bin":"61"}`},
-		{"{\"str\":\"a\"}\n{\"bin\":\"61\"}"}, {`{"str":"a","bin":"61"}`},
-		{`{"double":0.0}`, `{"double":-0.0}`}, {`{"float":0}`, `{"float":-0.0}`}, {`{"double":"NaN"}`}, {`{"float":"NaN"}`},
-		{`{"dec":"1.50"}`, `{"dec":1.5}`, `{"dec":15e-1}`}, {`{"dec":"15"}`}, {`{"dec":"0.15"}`}, {`{"dec":0}`, `{"dec":"-0.00"}`},
-		{`{"ts":"2024-01-01T00:00:00Z"}`, `{"ts":"2024-01-01T02:00:00+02:00"}`}, {`{"ntz":"2024-01-01T00:00:00"}`}, {`{"date":"2024-01-01"}`},
-		{`{"list":[]}`}, {`{"list":[null]}`}, {`{"list":[1]}`}, {`{"list":[1,null]}`}, {`{"list":[1,2]}`}, {`{"list":[2,1]}`}, {`{"full":[1]}`},
-		{`{"map":{"$map":[]}}`}, {`{"map":{"$map":[["a",1],["b",null]]}}`, `{"map":{"$map":[["b",null],["a",1]]}}`}, {`{"map":{"$map":[["a",null],["b",1]]}}`},
-		{`{"st":{"x":1}}`, `{"st":{"y":null,"X":1}}`}, {`{"st":{"x":1,"y":[]}}`}, {`{"st":{"x":1,"y":[null]}}`},
+		{`{"str":""}`},
+		{`{"str":"a"}`},
+		{`{"str":"ab"}`},
+		{`{"bin":""}`},
+		{`{"bin":"61"}`},
+		{"{\"str\":\"a\"}\n{\"bin\":\"61\"}"},
+		{`{"str":"a","bin":"61"}`},
+		{`{"double":0.0}`, `{"double":-0.0}`},
+		{`{"float":0}`, `{"float":-0.0}`},
+		{`{"double":"NaN"}`},
+		{`{"float":"NaN"}`},
+		{`{"dec":"1.50"}`, `{"dec":1.5}`, `{"dec":15e-1}`},
+		{`{"dec":"15"}`},
+		{`{"dec":"0.15"}`},
+		{`{"dec":0}`, `{"dec":"-0.00"}`},
+		{`{"ts":"2024-01-01T00:00:00Z"}`, `{"ts":"2024-01-01T02:00:00+02:00"}`},
+		{`{"ntz":"2024-01-01T00:00:00"}`},
+		{`{"date":"2024-01-01"}`},
+		{`{"list":[]}`},
+		{`{"list":[null]}`},
+		{`{"list":[1]}`},
+		{`{"list":[1,null]}`},
+		{`{"list":[1,2]}`},
+		{`{"list":[2,1]}`},
+		{`{"full":[1]}`},
+		{`{"map":{"$map":[]}}`},
+		{`{"map":{"$map":[["a",1],["b",null]]}}`, `{"map":{"$map":[["b",null],["a",1]]}}`},
+		{`{"map":{"$map":[["a",null],["b",1]]}}`},
+		{`{"st":{"x":1}}`, `{"st":{"y":null,"X":1}}`},
+		{`{"st":{"x":1,"y":[]}}`},
+		{`{"st":{"x":1,"y":[null]}}`},
 	}
 	owner := map[string]string{}
 	for _, g := range groups {
@@ -206,9 +229,12 @@ func TestDigestIsStable(t *testing.T) {
 
 func TestFixturesRead(t *testing.T) {
 	sch := arrow.NewSchema([]arrow.Field{
-		{Name: "change_id", Type: arrow.BinaryTypes.String}, {Name: "entity_id", Type: arrow.BinaryTypes.String},
-		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64}, {Name: "operation", Type: arrow.BinaryTypes.String},
-		{Name: "value", Type: arrow.BinaryTypes.String}}, nil)
+		{Name: "change_id", Type: arrow.BinaryTypes.String},
+		{Name: "entity_id", Type: arrow.BinaryTypes.String},
+		{Name: "source_version", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "operation", Type: arrow.BinaryTypes.String},
+		{Name: "value", Type: arrow.BinaryTypes.String},
+	}, nil)
 	digests := make([]string, 7)
 	rows := make([]int64, 7)
 	for n := 1; n <= 6; n++ {

@@ -148,31 +148,37 @@ func unescape(dst, raw []byte) ([]byte, string) {
 		case 't':
 			dst = append(dst, '\t')
 		case 'u':
-			r, n := hex4(raw)
-			if n == 0 {
-				return dst, "malformed JSON: \\u takes four hexadecimal digits"
+			r, rest, fault := codePoint(raw)
+			if fault != "" {
+				return dst, fault
 			}
-			raw = raw[4:]
-			if r >= 0xdc00 && r < 0xe000 {
-				return dst, fmt.Sprintf("lone surrogate \\u%04x", r)
-			}
-			if r >= 0xd800 && r < 0xdc00 {
-				var lo rune
-				if len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
-					lo, _ = hex4(raw[2:])
-				}
-				if lo < 0xdc00 || lo >= 0xe000 {
-					return dst, fmt.Sprintf("lone surrogate \\u%04x", r)
-				}
-				raw = raw[6:]
-				r = 0x10000 + (r-0xd800)<<10 + (lo - 0xdc00)
-			}
-			dst = utf8.AppendRune(dst, r)
+			dst, raw = utf8.AppendRune(dst, r), rest
 		default:
 			return dst, fmt.Sprintf("malformed JSON: unknown escape \\%s", excerpt([]byte{c}))
 		}
 	}
 	return dst, ""
+}
+
+// codePoint reads what follows \u, with the second half of a surrogate pair, and
+// gives what stands behind it.
+func codePoint(raw []byte) (r rune, rest []byte, fault string) {
+	r, n := hex4(raw)
+	if n == 0 {
+		return 0, nil, "malformed JSON: \\u takes four hexadecimal digits"
+	}
+	raw = raw[4:]
+	if r < 0xd800 || r >= 0xe000 {
+		return r, raw, ""
+	}
+	var lo rune
+	if len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
+		lo, _ = hex4(raw[2:])
+	}
+	if r >= 0xdc00 || lo < 0xdc00 || lo >= 0xe000 {
+		return 0, nil, fmt.Sprintf("lone surrogate \\u%04x", r)
+	}
+	return 0x10000 + (r-0xd800)<<10 + (lo - 0xdc00), raw[6:], ""
 }
 
 // hex4 reads four hexadecimal digits; n is 0 if they are not there.

@@ -75,20 +75,31 @@ func TestReplaceUsing(t *testing.T) {
 		expect                 []change.Expectation
 	}{
 		{
-			"events", "region_id long, device_type string, event_type string, seq long", "seq", []string{"region_id"},
-			[]string{"target", "update"}, []string{"target", "target-after"}, nil,
+			"events", "region_id long, device_type string, event_type string, seq long", "seq",
+			[]string{"region_id"},
+			[]string{"target", "update"},
+			[]string{"target", "target-after"},
+			nil,
 		},
 		{
-			"bookings", "booking_id long, status string, total_amount double, booking_update_id long", "booking_update_id", []string{"booking_id"},
-			[]string{"bookings-1", "bookings-2", "bookings-3"}, []string{"bookings-after-1", "bookings-after-2", "bookings-after-3"}, nil,
+			"bookings", "booking_id long, status string, total_amount double, booking_update_id long", "booking_update_id",
+			[]string{"booking_id"},
+			[]string{"bookings-1", "bookings-2", "bookings-3"},
+			[]string{"bookings-after-1", "bookings-after-2", "bookings-after-3"},
+			nil,
 		},
 		{
-			"by-property", "property_id long, booking_id long, status string, booking_update_id long", "booking_update_id", []string{"property_id", "booking_id"},
-			[]string{"by-property-1", "by-property-2", "by-property-3"}, []string{"by-property-after-1", "by-property-after-2", "by-property-after-3"}, nil,
+			"by-property", "property_id long, booking_id long, status string, booking_update_id long", "booking_update_id",
+			[]string{"property_id", "booking_id"},
+			[]string{"by-property-1", "by-property-2", "by-property-3"},
+			[]string{"by-property-after-1", "by-property-after-2", "by-property-after-3"},
+			nil,
 		},
 		{
-			"validated", "booking_id long, status string, total_amount double, booking_update_id long", "booking_update_id", []string{"booking_id"},
-			[]string{"expect-drop-1", "expect-drop-2", "expect-drop-3"}, []string{"expect-drop-after-1", "expect-drop-after-2", "expect-drop-after-3"},
+			"validated", "booking_id long, status string, total_amount double, booking_update_id long", "booking_update_id",
+			[]string{"booking_id"},
+			[]string{"expect-drop-1", "expect-drop-2", "expect-drop-3"},
+			[]string{"expect-drop-after-1", "expect-drop-after-2", "expect-drop-after-3"},
 			[]change.Expectation{positive},
 		},
 	} {

@@ -145,8 +145,12 @@ func (o *outcomesTable) check(input *arrow.Schema) error {
 func outcomesSchema(input []arrow.Field) *arrow.Schema {
 	text, long := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64
 	fields := []arrow.Field{
-		{Name: colRunID, Type: text}, {Name: colVersion, Type: long}, {Name: colReadVersion, Type: long},
-		{Name: colFile, Type: text}, {Name: colRow, Type: long}, {Name: colBatch, Type: text},
+		{Name: colRunID, Type: text},
+		{Name: colVersion, Type: long},
+		{Name: colReadVersion, Type: long},
+		{Name: colFile, Type: text},
+		{Name: colRow, Type: long},
+		{Name: colBatch, Type: text},
 	}
 	fields = append(append(fields, input...), arrow.Field{Name: colOutcome, Type: text})
 	for i := range fields {

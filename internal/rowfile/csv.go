@@ -30,7 +30,8 @@ func newCSVWriter(w io.Writer, sch *arrow.Schema) (*csvWriter, error) {
 // appendCSV writes one field, quoted where RFC 4180 wants it or quote says so.
 // A leading space is quoted as well, since some readers drop it.
 func appendCSV(dst, text []byte, quote bool) []byte {
-	if !quote && bytes.IndexAny(text, "\",\r\n") < 0 && !(len(text) > 0 && (text[0] == ' ' || text[len(text)-1] == ' ')) {
+	padded := len(text) > 0 && (text[0] == ' ' || text[len(text)-1] == ' ')
+	if !quote && !padded && !bytes.ContainsAny(text, "\",\r\n") {
 		return append(dst, text...)
 	}
 	dst = append(dst, '"')

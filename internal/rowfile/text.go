@@ -63,7 +63,8 @@ func plainCell(arr arrow.Array, f func(dst []byte, i int) []byte) cell {
 
 // quotedCell is a cell whose text needs quotes in JSON but no escapes.
 func quotedCell(arr arrow.Array, f func(dst []byte, i int) []byte) cell {
-	return cell{arr,
+	return cell{
+		arr,
 		func(dst []byte, i int) ([]byte, error) { return append(f(append(dst, '"'), i), '"'), nil },
 		func(dst []byte, i int) ([]byte, error) { return f(dst, i), nil },
 	}
@@ -121,43 +122,51 @@ func nestedCell(arr arrow.Array) func(dst []byte, i int) ([]byte, error) {
 		o := newRow(a.DataType().(*arrow.StructType).Fields(), a.Field)
 		return o.append
 	case *array.Map:
-		k, v := newCell(a.Keys()), newCell(a.Items())
-		return func(dst []byte, i int) ([]byte, error) {
-			from, to := a.ValueOffsets(i)
-			dst = append(dst, `{"$map":[`...)
-			var err error
-			for j := int(from); j < int(to); j++ {
-				if j > int(from) {
-					dst = append(dst, ',')
-				}
-				if dst, err = k.value(append(dst, '['), j); err != nil {
-					return dst, err
-				}
-				if dst, err = v.value(append(dst, ','), j); err != nil {
-					return dst, err
-				}
-				dst = append(dst, ']')
-			}
-			return append(dst, "]}"...), nil
-		}
+		return mapCell(a)
 	case *array.List:
-		e := newCell(a.ListValues())
-		return func(dst []byte, i int) ([]byte, error) {
-			from, to := a.ValueOffsets(i)
-			dst = append(dst, '[')
-			var err error
-			for j := int(from); j < int(to); j++ {
-				if j > int(from) {
-					dst = append(dst, ',')
-				}
-				if dst, err = e.value(dst, j); err != nil {
-					return dst, err
-				}
-			}
-			return append(dst, ']'), nil
-		}
+		return listCell(a)
 	}
 	panic(fmt.Sprintf("internal error: %s is no canonical type", arr.DataType()))
+}
+
+func mapCell(a *array.Map) func(dst []byte, i int) ([]byte, error) {
+	k, v := newCell(a.Keys()), newCell(a.Items())
+	return func(dst []byte, i int) ([]byte, error) {
+		from, to := a.ValueOffsets(i)
+		dst = append(dst, `{"$map":[`...)
+		var err error
+		for j := int(from); j < int(to); j++ {
+			if j > int(from) {
+				dst = append(dst, ',')
+			}
+			if dst, err = k.value(append(dst, '['), j); err != nil {
+				return dst, err
+			}
+			if dst, err = v.value(append(dst, ','), j); err != nil {
+				return dst, err
+			}
+			dst = append(dst, ']')
+		}
+		return append(dst, "]}"...), nil
+	}
+}
+
+func listCell(a *array.List) func(dst []byte, i int) ([]byte, error) {
+	e := newCell(a.ListValues())
+	return func(dst []byte, i int) ([]byte, error) {
+		from, to := a.ValueOffsets(i)
+		dst = append(dst, '[')
+		var err error
+		for j := int(from); j < int(to); j++ {
+			if j > int(from) {
+				dst = append(dst, ',')
+			}
+			if dst, err = e.value(dst, j); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, ']'), nil
+	}
 }
 
 // row writes JSON objects: the rows of a batch and structs.
@@ -208,7 +217,8 @@ func floatCell(arr arrow.Array, bits int, at func(int) float64) cell {
 		}
 		return ""
 	}
-	return cell{arr,
+	return cell{
+		arr,
 		func(dst []byte, i int) ([]byte, error) {
 			v := at(i)
 			if s := special(v); s != "" {
@@ -249,7 +259,8 @@ func stringCell(a *array.String) cell {
 		}
 		return fmt.Errorf("%q is not valid UTF-8", a.Value(i))
 	}
-	return cell{a,
+	return cell{
+		a,
 		func(dst []byte, i int) ([]byte, error) {
 			dst = append(appendEscaped(append(dst, '"'), a.Value(i), true), '"')
 			return dst, check(i)

@@ -134,7 +134,7 @@ func newer(c Candidate) Verdict {
 		return Verdict{Outcome: change.Accepted, Write: WriteActive}
 	case Delete:
 		return Verdict{Outcome: change.Accepted, Write: WriteTombstone}
-	default:
-		return Verdict{Outcome: change.Conflicted, Write: WriteConflict}
+	case Conflict:
 	}
+	return Verdict{Outcome: change.Conflicted, Write: WriteConflict}
 }

@@ -213,6 +213,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			return state{change.Deleted, u.Version, 0}
 		case WriteConflict:
 			return state{change.Conflict, u.Version, 0}
+		case WriteNone:
 		}
 		return s
 	}

@@ -307,10 +307,11 @@ func (b *binder) key(eq *expr.Infix) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !(left == ofTarget && right == ofSource || left == ofSource && right == ofTarget) {
+	straight, turned := left == ofTarget && right == ofSource, left == ofSource && right == ofTarget
+	if !straight && !turned {
 		return false, nil
 	}
-	if left == ofSource {
+	if turned {
 		whole = &expr.Infix{At: whole.At, Op: whole.Op, L: whole.R, R: whole.L}
 	}
 	l, r, ok, err := expr.BindEquality(whole, b.out.Pair, b.opts)

@@ -14,12 +14,16 @@ import (
 
 var (
 	targetSchema = arrow.NewSchema([]arrow.Field{
-		{Name: "Id", Type: arrow.PrimitiveTypes.Int32}, {Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
-		{Name: "price", Type: &arrow.Decimal128Type{Precision: 10, Scale: 2}, Nullable: true}, {Name: "x.y", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "Id", Type: arrow.PrimitiveTypes.Int32},
+		{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "price", Type: &arrow.Decimal128Type{Precision: 10, Scale: 2}, Nullable: true},
+		{Name: "x.y", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 	}, nil)
 	sourceSchema = arrow.NewSchema([]arrow.Field{
-		{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "NAME", Type: arrow.BinaryTypes.String, Nullable: true},
-		{Name: "price", Type: arrow.PrimitiveTypes.Int32, Nullable: true}, {Name: "x.y", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "NAME", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "price", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
+		{Name: "x.y", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 		{Name: "extra", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
 	}, nil)
 )

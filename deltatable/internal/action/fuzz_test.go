@@ -101,12 +101,16 @@ func (o *oracleLine) actions() []Action {
 		if values == nil {
 			values = noValues
 		}
-		out = append(out, Action{Add: &Add{Path: f.Path, PartitionValues: values, Size: *f.Size, ModificationTime: f.Modified,
-			DataChange: orTrue(f.Change), Stats: f.stats(), DeletionVector: f.Vector.vector(), BaseRowID: f.BaseRowID}})
+		out = append(out, Action{Add: &Add{
+			Path: f.Path, PartitionValues: values, Size: *f.Size, ModificationTime: f.Modified,
+			DataChange: orTrue(f.Change), Stats: f.stats(), DeletionVector: f.Vector.vector(), BaseRowID: f.BaseRowID,
+		}})
 	}
 	if f := o.Remove; f != nil {
-		out = append(out, Action{Remove: &Remove{Path: f.Path, PartitionValues: f.Values, Size: f.Size, DeletionTimestamp: f.Deleted,
-			DataChange: orTrue(f.Change), Stats: f.stats(), DeletionVector: f.Vector.vector(), BaseRowID: f.BaseRowID}})
+		out = append(out, Action{Remove: &Remove{
+			Path: f.Path, PartitionValues: f.Values, Size: f.Size, DeletionTimestamp: f.Deleted,
+			DataChange: orTrue(f.Change), Stats: f.stats(), DeletionVector: f.Vector.vector(), BaseRowID: f.BaseRowID,
+		}})
 	}
 	if t := o.Txn; t != nil {
 		out = append(out, Action{Txn: &Txn{t.AppID, t.Version, t.LastUpdated}})

@@ -82,7 +82,7 @@ func readCheckpointFile(ctx context.Context, store *blobstore.Store, f checkpoin
 	if err != nil {
 		return err
 	}
-	defer pf.Close() //nolint:errcheck // only read from
+	defer pf.Close() // only read from
 	if err := checkChunks(pf, rd.Size()); err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func InCommitTimestampsEnabled(p *action.Protocol, md *action.Metadata) bool {
 // ColumnMappingMode returns "none", or the mode in lower case ("name", "id") if the
 // protocol supports column mapping (PROTOCOL.md "Column Mapping").
 func ColumnMappingMode(p *action.Protocol, md *action.Metadata) string {
-	if md == nil || p.MinReader != 2 && !(p.MinReader >= 3 && Supports(p, ColumnMapping)) {
+	if md == nil || p.MinReader != 2 && (p.MinReader < 3 || !Supports(p, ColumnMapping)) {
 		return "none"
 	}
 	mode := strings.ToLower(Property(md, "delta.columnMapping.mode"))
