@@ -82,7 +82,10 @@ func newClauses(job *IntoJob) (*clauses, error) {
 		return nil, err
 	}
 	c := &clauses{job: job, files: map[deltatable.FileKey]*fileResult{}, rows: map[int32]insertRow{}}
-	now := job.now()
+	now := job.At
+	if now.IsZero() {
+		now = job.now()
+	}
 	c.bound, err = statement.Bind(job.Statement, layout.Schema(), job.Source.Schema, job.Evolve,
 		&statement.Options{Zone: job.Zone, Now: now})
 	if err != nil {

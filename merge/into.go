@@ -31,6 +31,9 @@ type IntoJob struct {
 	Self bool
 	// Zone is that of timestamps without one in the statement; nil refuses them.
 	Zone *time.Location
+	// At is what current_timestamp() and its kin are, over all attempts and calls of
+	// one statement; zero is the clock's time.
+	At time.Time
 	// Operation and Parameters are what commitInfo says; "" for "MERGE" and the
 	// statement's clauses.
 	Operation  string

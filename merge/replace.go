@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/deltatable"
@@ -88,6 +89,8 @@ type replace struct {
 	sequence [][]byte // by key: the highest of the batch
 	owner    []int32  // by row: its key if it has the highest sequence; -1
 	rows     []ref    // by row
+	starts   []int32  // by key: where its rows begin in members
+	members  []int32
 	early    []change.Outcome
 	sorted   [][][]byte
 	hasNull  []bool // by key column: the batch has a NULL in it
@@ -118,6 +121,9 @@ func newReplace(job *ReplaceJob) (*replace, error) {
 		return nil, err
 	}
 	r := &replace{job: job}
+	if err := emptyPartitionKeys(job, layout.PartitionColumns()); err != nil {
+		return nil, err
+	}
 	if r.in, err = storedForm(job.Batch, layout.PartitionColumns()); err != nil {
 		return nil, err
 	}
@@ -148,6 +154,31 @@ func newReplace(job *ReplaceJob) (*replace, error) {
 		checkRetries: job.CheckRetries, files: fileRows(job.Batch), ownIdentifier: job.OwnIdentifier,
 	}, r, layout, r.target.keys)
 	return r, err
+}
+
+// emptyPartitionKeys refuses "" in a partition column that is a key: Delta stores
+// it as NULL, which is another key here (merge-semantics 1).
+func emptyPartitionKeys(job *ReplaceJob, partitions []string) error {
+	for _, key := range job.Roles.Keys {
+		at := job.Batch.Schema.FieldIndices(key)
+		if !slices.Contains(partitions, key) || len(at) != 1 {
+			continue
+		}
+		for _, f := range job.Batch.Files {
+			for _, rec := range f.Records {
+				s, ok := rec.Column(at[0]).(*array.String)
+				if !ok {
+					continue
+				}
+				for i := range s.Len() {
+					if s.IsValid(i) && s.ValueLen(i) == 0 {
+						return &RefusedError{Culprits: 1, Reason: fmt.Sprintf("%s: key column %s is a partition column and cannot hold \"\", which Delta stores as NULL", f.Name, key)}
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // plainTarget maps every column of the table to the batch's of its name.
@@ -209,11 +240,11 @@ func (r *replace) reduce() error {
 			r.early[g], r.owner[g] = change.Superseded, -1
 		}
 	}
+	r.group()
 	return r.sortKeys()
 }
 
-// sortKeys collects the distinct values of each key column, and refuses "" in a
-// partition column that is a key: it is stored as NULL (merge-semantics 1).
+// sortKeys collects the distinct values of each key column.
 func (r *replace) sortKeys() error {
 	r.sorted = make([][][]byte, len(r.in.keys))
 	for g, id := range r.owner {
@@ -372,10 +403,7 @@ func (r *replace) note(b deltatable.FileBatch, names []string, held map[int32]*h
 
 // noteRepeated finds the rows of the batch that equal a stored one.
 func (r *replace) noteRepeated(cols []arrow.Array, names []string, i int, id int32, out *heldKeys) {
-	for g, owner := range r.owner {
-		if owner != id {
-			continue
-		}
+	for _, g := range r.rowsOf(id) {
 		at, same := r.rows[g], true
 		for c, name := range names {
 			if !rows.Equal(cols[c], i, r.in.recs[at.rec][r.in.columns[name]], int(at.row)) {
@@ -384,18 +412,38 @@ func (r *replace) noteRepeated(cols []arrow.Array, names []string, i int, id int
 			}
 		}
 		if same {
-			out.repeated = append(out.repeated, int32(g))
+			out.repeated = append(out.repeated, g)
 		}
 	}
 }
 
 func (r *replace) keyText(id int32) string {
-	for g, owner := range r.owner {
-		if owner == id {
-			return r.in.keyText(r.job.Roles.Keys, r.rows[g])
+	return r.in.keyText(r.job.Roles.Keys, r.rows[r.rowsOf(id)[0]])
+}
+
+// rowsOf are the rows of a key at its highest sequence.
+func (r *replace) rowsOf(id int32) []int32 { return r.members[r.starts[id]:r.starts[id+1]] }
+
+// group sorts the rows that count by key.
+func (r *replace) group() {
+	n := r.keys.Len()
+	r.starts = make([]int32, n+1)
+	for _, id := range r.owner {
+		if id >= 0 {
+			r.starts[id+1]++
 		}
 	}
-	return ""
+	for i := range n {
+		r.starts[i+1] += r.starts[i]
+	}
+	r.members = make([]int32, r.starts[n])
+	next := slices.Clone(r.starts[:n])
+	for g, id := range r.owner {
+		if id >= 0 {
+			r.members[next[id]] = int32(g)
+			next[id]++
+		}
+	}
 }
 
 // decide gives each key its row of the table of merge-semantics 4.
@@ -480,7 +528,7 @@ func (r *replace) holds(o *output) bool {
 func (r *replace) verify(ctx context.Context, snap *deltatable.Snapshot) error {
 	fresh := &replace{
 		job: r.job, in: r.in, engine: r.engine, target: r.target, keys: r.keys, sequence: r.sequence,
-		owner: r.owner, rows: r.rows, early: r.early, sorted: r.sorted, hasNull: r.hasNull,
+		owner: r.owner, rows: r.rows, starts: r.starts, members: r.members, early: r.early, sorted: r.sorted, hasNull: r.hasNull,
 	}
 	if err := fresh.plan(ctx, snap, &Stats{}); err != nil {
 		return fmt.Errorf("check the retry: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/google/uuid"
@@ -38,12 +39,15 @@ func (e *Env) fold(ctx context.Context, j *ApplyJob, k kind) (*ApplyReport, erro
 			return rep, err
 		}
 	}
-	a := &applier{env: e, job: j, kind: k, in: in, run: uuid.NewString()}
 	began := e.now()
+	a := &applier{env: e, job: j, kind: k, in: in, run: uuid.NewString(), began: began}
 	for attempt := 1; ; attempt++ {
 		rep, err := a.once(ctx)
 		if !errors.Is(err, merge.ErrTableChanged) {
 			return rep, err
+		}
+		if m, ok := k.(*mergeKind); ok && m.self {
+			return nil, &merge.RefusedError{Reason: "the source is the target itself, and another writer changed it meanwhile"}
 		}
 		if took := e.now().Sub(began); e.Retry.Spent(attempt, took) {
 			return nil, &deltatable.RetryError{Attempts: attempt, Took: took, Err: err}
@@ -76,6 +80,8 @@ type applier struct {
 	kind kind
 	in   *inputs
 	run  string
+	// began is the time of the run: what current_timestamp() is in it.
+	began time.Time
 
 	table    *deltatable.Table
 	snap     *deltatable.Snapshot
@@ -166,6 +172,29 @@ func (a *applier) read(ctx context.Context) error {
 	a.batch = batch
 	failpoint.Hit("batch-read")
 	return nil
+}
+
+// refusedWhole gives the outcomes of a batch that is refused for a reason that
+// is not the engine's; another error has none.
+func (a *applier) refusedWhole(err error) (*merge.Result, error) {
+	var refused *merge.RefusedError
+	if !errors.As(err, &refused) {
+		return nil, err
+	}
+	res := &merge.Result{Counts: change.Counts{}}
+	if a.snap != nil {
+		v := a.snap.Version()
+		res.Read = &v
+	}
+	for _, f := range a.files {
+		out := make([]change.Outcome, f.Rows)
+		for i := range out {
+			out[i] = change.BatchRefused
+		}
+		res.Outcomes = append(res.Outcomes, out)
+		res.Counts[change.BatchRefused] += f.Rows
+	}
+	return res, err
 }
 
 // identifier is the transaction identifier that the flags give, nil for none.

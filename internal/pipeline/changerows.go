@@ -147,10 +147,11 @@ func satisfies(a *applier, where expr.Expr) error {
 	for _, f := range a.snap.Schema().Fields() {
 		fields = append(fields, arrow.Field{Name: f.Name, Type: f.Type, Nullable: true})
 	}
-	b, err := expr.BindWith(where, arrow.NewSchema(fields, nil), &expr.Options{Zone: a.job.Zone, Now: a.env.now()})
+	b, err := expr.BindWith(where, arrow.NewSchema(fields, nil), &expr.Options{Zone: a.job.Zone, Now: a.began})
 	if err != nil {
 		return usage("--where: %v", err)
 	}
+	all := 0 // rows of the files before
 	for n, f := range a.files {
 		row := int64(0)
 		for _, rec := range f.Records {
@@ -159,13 +160,14 @@ func satisfies(a *applier, where expr.Expr) error {
 				return &RuleError{fmt.Sprintf("%s: %v", f.Name, err)}
 			}
 			for i := range held.Len() {
-				if !held.Value(i) {
+				if !held.Value(i) && (a.dropped == nil || a.dropped[all+int(row)+i] == "") {
 					return &merge.RefusedError{Culprits: 1, Reason: fmt.Sprintf("%s:%d: the row does not satisfy --where %s: %s",
 						a.files[n].Name, f.Line(row+int64(i)), where, rowText(rec, i))}
 				}
 			}
 			row += rec.NumRows()
 		}
+		all += int(f.Rows)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ type mergeKind struct {
 	parameters map[string]string
 	outcomes   string
 	self       bool
-	check      func(a *applier) error // of the rows as read; nil: none
+	check      func(a *applier) error // of the rows that no expectation dropped; nil: none
 }
 
 func (k *mergeKind) outcomesAt() string                 { return k.outcomes }
@@ -147,9 +147,6 @@ func (k *mergeKind) readSource(ctx context.Context, a *applier, sch *arrow.Schem
 	}
 	k.project(a)
 	failpoint.Hit("batch-read")
-	if k.check != nil {
-		return k.check(a)
-	}
 	return nil
 }
 
@@ -275,6 +272,11 @@ func (k *mergeKind) sourceSnapshot(ctx context.Context, a *applier, t *deltatabl
 }
 
 func (k *mergeKind) merge(ctx context.Context, a *applier) (*merge.Result, error) {
+	if k.check != nil {
+		if err := k.check(a); err != nil {
+			return a.refusedWhole(err)
+		}
+	}
 	text, err := a.flags().JSON()
 	if err != nil {
 		return nil, err
@@ -285,7 +287,7 @@ func (k *mergeKind) merge(ctx context.Context, a *applier) (*merge.Result, error
 	}
 	return merge.Into(ctx, &merge.IntoJob{
 		Table: a.table, Read: a.snap, Statement: k.statement, Source: a.batch, Dropped: a.dropped, NoMatch: k.noMatch,
-		Evolve: k.evolve, Self: k.self, Zone: a.job.Zone, Operation: k.operation, Parameters: k.parameters,
+		Evolve: k.evolve, Self: k.self, At: a.began, Zone: a.job.Zone, Operation: k.operation, Parameters: k.parameters,
 		Identifier: a.identifier(), RunID: a.run, Tags: tags, Retry: a.env.Retry, Now: a.env.Now, Workers: a.env.Workers,
 		BeforeCommit: a.record,
 	})
