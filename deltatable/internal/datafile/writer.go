@@ -208,6 +208,13 @@ func (d *Writer) start() error {
 	for _, path := range uniqueLooking(d.stored, d.sample) {
 		props = append(props, parquet.WithDictionaryPath(path, false))
 	}
+	floats, err := floatLeaves(d.stored)
+	if err != nil {
+		return err
+	}
+	for _, path := range floats {
+		props = append(props, parquet.WithStatsFor(path, false))
+	}
 	d.parquet, err = pqarrow.NewFileWriter(d.stored, d.sink, parquet.NewWriterProperties(props...), pqarrow.NewArrowWriterProperties())
 	if err != nil {
 		return fmt.Errorf("write a data file: %w", err)
@@ -220,6 +227,26 @@ func (d *Writer) start() error {
 	}
 	d.sample = nil
 	return nil
+}
+
+// floatLeaves are the Parquet paths of the floating-point columns, which get no
+// statistics in the footer: there NaN is left out of min and max, while SQL
+// orders it above every number. Spark skips a row group whose footer max is
+// below 100 for NOT (d < 100), and would lose its NaN. The action's statistics
+// leave the max out instead (PROTOCOL.md "Per-file Statistics").
+func floatLeaves(stored *arrow.Schema) ([]string, error) {
+	sch, err := pqarrow.ToParquet(stored, parquet.NewWriterProperties(), pqarrow.NewArrowWriterProperties())
+	if err != nil {
+		return nil, fmt.Errorf("write a data file: %w", err)
+	}
+	var paths []string
+	for i := range sch.NumColumns() {
+		c := sch.Column(i)
+		if t := c.PhysicalType(); t == parquet.Types.Float || t == parquet.Types.Double {
+			paths = append(paths, c.Path())
+		}
+	}
+	return paths, nil
 }
 
 func (d *Writer) encode(rec arrow.RecordBatch) error {
