@@ -40,7 +40,7 @@ func newHarness(ctx context.Context, o *options, work string) (*harness, error) 
 	if _, err := os.Stat(h.script); err != nil {
 		return nil, fmt.Errorf("run this from the root of the repository: %w", err)
 	}
-	if _, _, err := measure(ctx, "go", "build", "-trimpath", "-o", h.deltafold, "./cmd/deltafold"); err != nil {
+	if _, _, err := measure(ctx, "go", "build", "-o", h.deltafold, "./cmd/deltafold"); err != nil {
 		return nil, err
 	}
 	if _, err := h.ask(ctx, &h.versions, "versions"); err != nil {
