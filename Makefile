@@ -42,6 +42,7 @@ interop: peers
 .PHONY: soak
 soak: peers
 	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_PEERS=1 go test -count 1 -timeout 3h ./...
+	DELTAFOLD_SOAK=1 go test -count 1 -timeout 3h -tags failpoint -run 'Killed|Failpoint|Crash' ./internal/pipeline
 
 ## mutants: put known faults into a copy of the code, each must fail a test
 .PHONY: mutants
