@@ -95,12 +95,12 @@ func (c *csvCutter) field(line []byte) ([]byte, error) {
 		f.quoted = true
 		line, err = c.quoted(line[1:])
 	} else {
-		end := bytes.IndexAny(line, ",\r\n")
-		if end < 0 {
-			end = len(line)
+		end := 0
+		for end < len(line) && !csvStop[line[end]] {
+			end++
 		}
-		if bytes.IndexByte(line[:end], '"') >= 0 {
-			return nil, c.fail(line[:end], "a quote stands inside a field that is not quoted")
+		if end < len(line) && line[end] == '"' {
+			return nil, c.fail(line[:wholeField(line)], "a quote stands inside a field that is not quoted")
 		}
 		c.buf = append(c.buf, line[:end]...)
 		line = line[end:]
@@ -108,6 +108,17 @@ func (c *csvCutter) field(line []byte) ([]byte, error) {
 	f.to = len(c.buf)
 	c.fields = append(c.fields, f)
 	return line, err
+}
+
+// csvStop marks the bytes that end a field that is not quoted, or must not be in it.
+var csvStop = [256]bool{',': true, '\r': true, '\n': true, '"': true}
+
+// wholeField is the end of a field that has quotes where none may be.
+func wholeField(line []byte) int {
+	if end := bytes.IndexAny(line, ",\r\n"); end >= 0 {
+		return end
+	}
+	return len(line)
 }
 
 // quoted reads the rest of a quoted field, which may go over several lines.
