@@ -328,6 +328,13 @@ func negate(t arrow.DataType) rowFunc {
 	}
 }
 
+// shiftOf binds the functions that are shifts.
+func shiftOf(op string) func(*binder, *Call, []node) (node, error) {
+	return func(bd *binder, e *Call, _ []node) (node, error) {
+		return bd.bitOp(&Infix{At: e.At, Op: op, L: e.Args[0], R: e.Args[1]})
+	}
+}
+
 // bitOp binds & | ^ << >> >>>.
 func (bd *binder) bitOp(e *Infix) (node, error) {
 	l, err := bd.bind(e.L)
@@ -349,10 +356,9 @@ func (bd *binder) bitOp(e *Infix) (node, error) {
 		if bitsOf(lt) == 64 {
 			dt = typeBigint
 		}
-		if bitsOf(rt) > 32 {
-			return nil, &BindError{At: e.R.Pos(), Text: e.R.String(), Msg: "bigint where int is needed"}
+		if l, err = bd.cast(l, dt, e.L, false); err == nil && bitsOf(rt) > 32 {
+			r, err = bd.cast(r, typeInt, e.R, false)
 		}
-		l, err = bd.cast(l, dt, e.L, false)
 	} else {
 		err = bd.alike(&l, &r, dt, e.L, e.R)
 	}

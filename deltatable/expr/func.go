@@ -79,7 +79,7 @@ type kind byte
 const (
 	kString kind = 's'
 	kInt    kind = 'i'
-	kAnyInt kind = 'I' // any integer that is an int
+	kSmall  kind = 'I' // an int or less, or text
 	kBigint kind = 'l'
 	kDouble kind = 'd'
 	kDate   kind = 't'
@@ -135,7 +135,11 @@ func (bd *binder) call(e *Call) (node, error) {
 	if why, ok := refused[name]; ok {
 		return nil, &UnsupportedError{At: e.At, What: "the function " + name + why}
 	}
-	if to, ok := typeWords[name]; ok && len(e.Args) == 1 {
+	to, ok := typeWords[name]
+	if name == "decimal" {
+		to, ok = &arrow.Decimal128Type{Precision: 10}, true
+	}
+	if ok && len(e.Args) == 1 {
 		x, err := bd.bind(e.Args[0])
 		if err != nil {
 			return nil, err
@@ -250,11 +254,9 @@ func (bd *binder) argument(a Expr, n node, k kind, call Expr) (node, error) {
 		ok = text || t.ID() == arrow.BINARY
 	case kString:
 		ok = !nested(t)
-	case kInt:
+	case kSmall:
 		ok = text || isInteger(t) && bitsOf(t) <= 32
-	case kBigint, kAnyInt:
-		ok = text || isInteger(t)
-	case kDouble:
+	case kInt, kBigint, kDouble:
 		ok = text || isNumber(t)
 	case kDate, kTime:
 		ok = text || timeRank(t) > 0
@@ -268,7 +270,7 @@ func (bd *binder) argument(a Expr, n node, k kind, call Expr) (node, error) {
 
 func kindType(k kind) arrow.DataType {
 	switch k {
-	case kInt, kAnyInt:
+	case kInt, kSmall:
 		return typeInt
 	case kBigint:
 		return typeBigint

@@ -226,7 +226,7 @@ func (bd *binder) lookup(src Expr, m, key node, keyExpr Expr) (node, error) {
 // elementOf binds access to an array; base is the first index. From 1, negative
 // indices count from the end.
 func (bd *binder) elementOf(src Expr, l, index node, indexExpr Expr, base int64, lenient bool) (node, error) {
-	k := kInt
+	k := kSmall
 	if _, ok := src.(*Index); ok {
 		k = kBigint
 	}

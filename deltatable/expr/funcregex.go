@@ -17,7 +17,7 @@ func textSpecial(name string) (special, bool) {
 		"concat_ws":          {1, -1, bindConcatWS},
 		"substring":          {2, 3, bindCut(substring, "Bii")},
 		"substr":             {2, 3, bindCut(substring, "Bii")},
-		"left":               {2, 2, bindCut(textLeft, "BI")},
+		"left":               {2, 2, bindCut(textLeft, "Bi")},
 		"right":              {2, 2, bindCut(textRight, "Bi")},
 		"reverse":            {1, 1, bindReverse},
 		"length":             {1, 1, bindLength},

@@ -24,6 +24,8 @@ func FuzzEval(f *testing.F) {
 	}
 	rec := sampleRecord(f)
 	f.Fuzz(func(t *testing.T, sql string) {
+		slow := time.AfterFunc(time.Minute, func() { panic("takes too long: " + sql) })
+		defer slow.Stop()
 		e, err := Parse(sql)
 		if err != nil {
 			return

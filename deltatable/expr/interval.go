@@ -289,7 +289,7 @@ func (bd *binder) dateShift(op string, src Expr, le, re Expr, l, r node) (node, 
 	case l.typ().ID() != arrow.DATE32:
 		return nil, nil
 	}
-	days, err := bd.argument(re, r, kInt, src)
+	days, err := bd.argument(re, r, kSmall, src)
 	if err != nil {
 		return nil, err
 	}
