@@ -20,7 +20,7 @@ import (
 // start is a world with a first batch (version 1): keys a to i in three files, d a conflict,
 // i a tombstone.
 func start(t *testing.T) *world {
-	w := newWorld(t, t.Context())
+	w := newWorld(t.Context(), t)
 	w.apply(
 		change1{"a", "1", "upsert", "x"}, change1{"b", "1", "upsert", "x"}, change1{"c", "1", "upsert", "x"},
 		change1{"d", "1", "upsert", "x"}, change1{"d", "1", "upsert", "y"},
@@ -288,7 +288,7 @@ func TestFalseOutcome(t *testing.T) {
 
 func TestOutcomesMissing(t *testing.T) {
 	w := start(t)
-	w.outcomes = newTable(t, t.Context())
+	w.outcomes = newTable(t.Context(), t)
 	r := w.audit(nil)
 	wantFinding(t, r, 1, CheckCounts)
 	onlyAt(t, r, 1)
@@ -323,7 +323,7 @@ func TestDigestThatIgnoresStatus(t *testing.T) {
 // TestGoldenDigest pins the digest's form: bytes and sum are written down, so that a change
 // of the canonical row, such as leaving out the status, fails here.
 func TestGoldenDigest(t *testing.T) {
-	w := newWorld(t, t.Context())
+	w := newWorld(t.Context(), t)
 	w.apply(change1{"a b", "7", "upsert", "x"}, change1{"", "7", "upsert", "x"}, change1{"d", "2", "delete", "-"},
 		change1{"e", "3", "upsert", "x"}, change1{"e", "3", "upsert", "y"})
 	r := w.audit(nil)
@@ -423,8 +423,8 @@ func TestDigestRecordedAsUnknown(t *testing.T) {
 
 // TestPlainTable: row counts and hashes are all there is.
 func TestPlainTable(t *testing.T) {
-	w := newWorld(t, t.Context())
-	w.table = newTable(t, t.Context())
+	w := newWorld(t.Context(), t)
+	w.table = newTable(t.Context(), t)
 	w.snap = w.create(w.table, tableDDL, nil, nil)
 	for i := range 3 {
 		metrics := map[string]string{"numOutputRows": "1"}
@@ -464,7 +464,7 @@ func TestMain(m *testing.M) {
 // TestCleanHistories: random histories of a right writer give no finding.
 func TestCleanHistories(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(r, t.Context())
+		w := newWorld(t.Context(), r)
 		w.perFile = rapid.IntRange(1, 4).Draw(r, "rows of a file")
 		for range rapid.IntRange(1, 4).Draw(r, "batches") {
 			w.apply(drawChanges(r, 10)...)
@@ -484,7 +484,7 @@ func TestCleanHistories(t *testing.T) {
 // TestRandomFaults: a random single fault in a random history is found at its version.
 func TestRandomFaults(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(r, t.Context())
+		w := newWorld(t.Context(), r)
 		for range rapid.IntRange(0, 2).Draw(r, "batches before") {
 			w.apply(drawChanges(r, 10)...)
 		}

@@ -17,7 +17,7 @@ func BenchmarkRewrite(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("DELTAFOLD_BENCH_ROWS")); err == nil {
 		total = n
 	}
-	w := newWorld(b, b.Context())
+	w := newWorld(b.Context(), b)
 	const files = 16
 	var first, second deltatable.Commit
 	for f := range files {

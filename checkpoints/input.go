@@ -57,7 +57,7 @@ func (s *step) checkFold(ctx context.Context, c *correctness, rows *outcomeRows)
 		s.check(CheckState, Skipped, "the version before cannot be read")
 		return nil
 	}
-	if err := c.correct(ctx, s.recorder, s.prev, s.cur, s.live, rl); err != nil {
+	if err := c.correct(ctx, s, rl); err != nil {
 		return err
 	}
 	s.correct, s.expectedRows = c, &rowsExpected{inserts: c.fresh}

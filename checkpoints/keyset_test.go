@@ -11,8 +11,8 @@ import (
 
 // TestKeySetSkipsOnlyWhatIsCertain: I4, and keys whose type is not the table's.
 func TestKeySetSkipsOnlyWhatIsCertain(t *testing.T) {
-	w := newWorld(t, t.Context())
-	w.table = newTable(t, t.Context())
+	w := newWorld(t.Context(), t)
+	w.table = newTable(t.Context(), t)
 	w.snap = w.create(w.table, "k string, n long", nil, nil)
 	w.wideVersion(t, "WRITE", `[{"k":"b","n":1},{"k":"d","n":9}]`)
 	file := w.snap.Files()[0]

@@ -104,7 +104,7 @@ func TestOutcomesKeptElsewhere(t *testing.T) {
 	roles.Outcomes = "mem://elsewhere"
 	md.Configuration = roles.Properties()
 	w.snap = w.commit(w.table, w.snap, &deltatable.Commit{Operation: "SET TBLPROPERTIES", Metadata: &md})
-	w.outcomes = newTable(t, t.Context())
+	w.outcomes = newTable(t.Context(), t)
 	w.create(w.outcomes, outcomesDDL, nil, nil)
 	v := w.apply(change1{"a", "2", "upsert", "n"})
 	r := w.audit(func(o *Options) { o.OutcomesProperty = roles.Outcomes })

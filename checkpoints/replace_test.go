@@ -25,7 +25,7 @@ func TestReplaceHistories(t *testing.T) {
 	outcomes, batches := change.Counts{}, 0
 	for n := range histories {
 		seed := base + uint64(n)
-		w := newReplaceWorld(t, t.Context(), seed, nil)
+		w := newReplaceWorld(t.Context(), t, seed, nil)
 		for range 6 {
 			w.ignore = w.rnd.IntN(3) == 0
 			w.expect = nil
@@ -68,7 +68,7 @@ func replaceVariants() map[string]func(*Options) {
 
 // startReplace is a world with keys a (two rows at 3), b (1), NULL (2) and c (5).
 func startReplace(t *testing.T) *rworld {
-	w := newReplaceWorld(t, t.Context(), 1, nil)
+	w := newReplaceWorld(t.Context(), t, 1, nil)
 	w.applyReplace(
 		rrow{"a", "x", "3", "u"}, rrow{"a", "x", "3", "v"}, rrow{"b", "x", "1", "u"}, rrow{"-", "-", "2", "u"}, rrow{"c", "x", "5", "u"},
 	)
@@ -289,8 +289,8 @@ func TestReplaceForeign(t *testing.T) {
 
 // TestReplaceEmptyPartitionKey: "" in a key that is a partition column would be NULL.
 func TestReplaceEmptyPartitionKey(t *testing.T) {
-	w := newReplaceWorld(t, t.Context(), 1, nil)
-	w.table = newTable(t, t.Context())
+	w := newReplaceWorld(t.Context(), t, 1, nil)
+	w.table = newTable(t.Context(), t)
 	sch, err := deltatable.ParseDDL(replaceDDL)
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestReplaceEmptyPartitionKey(t *testing.T) {
 // TestReplaceNullsFromBefore: a table with NULL sequences from before is reported where a
 // batch meets them, and in full.
 func TestReplaceNullsFromBefore(t *testing.T) {
-	w := newReplaceWorld(t, t.Context(), 1, nil)
+	w := newReplaceWorld(t.Context(), t, 1, nil)
 	one := w.direct(nil, nil, rrow{"z", "x", "-", "u"})
 	two := w.applyReplace(rrow{"z", "x", "1", "n"})
 	three := w.applyReplace(rrow{"y", "x", "1", "n"})
@@ -322,7 +322,7 @@ func TestReplaceNullsFromBefore(t *testing.T) {
 	if hasFinding(r, three, CheckForm) {
 		t.Errorf("%v", r.Findings) // replaced at version 2
 	}
-	w = newReplaceWorld(t, t.Context(), 1, nil)
+	w = newReplaceWorld(t.Context(), t, 1, nil)
 	w.direct(nil, nil, rrow{"z", "x", "-", "u"})
 	w.rnd = rand.New(rand.NewPCG(3, 3))
 	v := w.direct(nil, nil, rrow{"y", "x", "1", "n"})

@@ -79,7 +79,7 @@ func foldReplace(before bag, batch []replaceRow, ignore bool) bag {
 		switch {
 		case order > 0:
 			after, top = bag{u.row: {u.sequence, 1}}, u.sequence
-		case order == 0 && !(ignore && before[u.row].n > 0):
+		case order == 0 && (!ignore || before[u.row].n == 0):
 			after.add(u.row, u.sequence, 1)
 		}
 	}

@@ -83,8 +83,16 @@ func TestReplaceRules(t *testing.T) {
 
 func TestUnlawfulReplace(t *testing.T) {
 	for _, c := range []struct{ before, after string }{
-		{"5a 5b", "5a"}, {"5a", "5b"}, {"5a", "5a 4b"}, {"5a", "5a 6b"}, {"5a 5b", "6c 5b"}, {"5a", "6b 7c"}, {"", "1a 2b"},
-		{"5a 5b", "5a 5c"}, {"3a 5b", "5b"}, {"5a 5a", "5a"},
+		{"5a 5b", "5a"},
+		{"5a", "5b"},
+		{"5a", "5a 4b"},
+		{"5a", "5a 6b"},
+		{"5a 5b", "6c 5b"},
+		{"5a", "6b 7c"},
+		{"", "1a 2b"},
+		{"5a 5b", "5a 5c"},
+		{"3a 5b", "5b"},
+		{"5a 5a", "5a"},
 	} {
 		if lawfulReplace(bagOf(c.before), bagOf(c.after)) {
 			t.Errorf("%s to %s is taken as lawful", c.before, c.after)

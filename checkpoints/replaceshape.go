@@ -84,21 +84,7 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 	b := &replaceBatch{correctness: c, byKey: map[string][]int{}}
 	at, keys := 0, len(sh.roles.Keys)
 	for _, rec := range c.recs {
-		cols := make([]arrow.Array, len(sh.names))
-		var partitions []*array.String // key columns
-		for k, name := range sh.names {
-			cols[k] = column(rec, name)
-			text, isText := cols[k].(*array.String)
-			switch {
-			case cols[k] == nil:
-				cols[k] = array.NewNull(int(rec.NumRows()))
-			case isText && slices.Contains(s.PartitionColumns(), name):
-				cols[k] = emptyIsNull(text)
-				if k < keys {
-					partitions = append(partitions, text)
-				}
-			}
-		}
+		cols, partitions := sh.storedForm(rec, s)
 		for i := range int(rec.NumRows()) {
 			u := replaceRow{key: string(appendAll(nil, cols[:keys], i)), row: string(appendAll(nil, cols[keys:], i))}
 			var err error
@@ -109,7 +95,7 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 				u.dropped = dropped[at]
 			}
 			if u.dropped == "" {
-				if slices.ContainsFunc(partitions, func(a *array.String) bool { return a.IsValid(i) && a.Value(i) == "" }) {
+				if partitions.empty(i) {
 					b.empty.add(func() string { return keyText(cols[:keys], i) })
 				}
 				b.byKey[u.key] = append(b.byKey[u.key], at)
@@ -123,4 +109,32 @@ func readReplaceRows(c *correctness, sh *replaceShape, s *deltatable.Snapshot, d
 		b.folded.outcomes[n] = u.dropped
 	}
 	return b, nil
+}
+
+// texts are string columns of a batch.
+type texts []*array.String
+
+// empty says that one of them is "" in row i.
+func (ts texts) empty(i int) bool {
+	return slices.ContainsFunc(ts, func(a *array.String) bool { return a.IsValid(i) && a.Value(i) == "" })
+}
+
+// storedForm gives the columns of a batch as the table stores them, and as they
+// came those key columns that are partition columns.
+func (sh *replaceShape) storedForm(rec arrow.RecordBatch, s *deltatable.Snapshot) (cols []arrow.Array, partitions texts) {
+	cols = make([]arrow.Array, len(sh.names))
+	for k, name := range sh.names {
+		cols[k] = column(rec, name)
+		text, isText := cols[k].(*array.String)
+		switch {
+		case cols[k] == nil:
+			cols[k] = array.NewNull(int(rec.NumRows()))
+		case isText && slices.Contains(s.PartitionColumns(), name):
+			cols[k] = emptyIsNull(text)
+			if k < len(sh.roles.Keys) {
+				partitions = append(partitions, text)
+			}
+		}
+	}
+	return cols, partitions
 }

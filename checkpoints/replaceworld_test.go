@@ -52,9 +52,9 @@ type rworld struct {
 	tamperRows func(rows []rrow) []rrow
 }
 
-func newReplaceWorld(t tester, ctx context.Context, seed uint64, props map[string]string) *rworld {
+func newReplaceWorld(ctx context.Context, t tester, seed uint64, props map[string]string) *rworld {
 	w := &rworld{world: &world{t: t, ctx: ctx, batches: memoryBatches{}}, rnd: rand.New(rand.NewPCG(seed, 1))}
-	w.table, w.outcomes = newTable(t, ctx), newTable(t, ctx)
+	w.table, w.outcomes = newTable(ctx, t), newTable(ctx, t)
 	w.create(w.outcomes, replaceOutcomesDDL, nil, nil)
 	roles := &change.ReplaceRoles{Keys: []string{"k", "j"}, Sequence: "seq"}
 	all := roles.Properties()

@@ -17,8 +17,8 @@ func wide(t *testing.T) *world {
 		Mode: change.Guarded, Keys: []string{"part", "id"}, Versions: []string{"day", "n"}, Deleted: "gone", Status: "gone",
 		StatusForm: change.StatusBoolean, Payload: []string{"obj", "tags", "list", "price"}, Policy: change.Reject,
 	}
-	w := newWorld(t, t.Context())
-	w.table = newTable(t, t.Context())
+	w := newWorld(t.Context(), t)
+	w.table = newTable(t.Context(), t)
 	sch, err := deltatable.ParseDDL("part string, id long, day date, n int, gone boolean, obj struct<a:string,b:double>, tags map<string,int>, list array<timestamp>, price decimal(10,2)")
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +163,8 @@ func TestRangeAfterForeignVersion(t *testing.T) {
 // TestAdoptedTable: the baseline is taken as recorded, and verified in full.
 func TestAdoptedTable(t *testing.T) {
 	for _, right := range []bool{true, false} {
-		w := newWorld(t, t.Context())
-		w.table = newTable(t, t.Context())
+		w := newWorld(t.Context(), t)
+		w.table = newTable(t.Context(), t)
 		w.snap = w.create(w.table, tableDDL, nil, nil)
 		a := w.writeRows([]keyed{{"a", row1{1, "active", "x"}}})
 		w.snap = w.commit(w.table, w.snap, &deltatable.Commit{Operation: "WRITE", Adds: []*deltatable.Add{a}})
@@ -217,7 +217,7 @@ func TestReadableRange(t *testing.T) {
 	if _, err := Audit(t.Context(), w.table, &Options{From: &two, To: &one}); err == nil {
 		t.Error("an empty range was audited")
 	}
-	if _, err := Audit(t.Context(), newTable(t, t.Context()), nil); err == nil {
+	if _, err := Audit(t.Context(), newTable(t.Context(), t), nil); err == nil {
 		t.Error("no table was audited")
 	}
 }

@@ -109,24 +109,24 @@ func (sr *stateReader) read(ctx context.Context, s *deltatable.Snapshot, files [
 func noPayload(columns int) string { return string(make([]byte, columns)) }
 
 // correct folds the batch over version N-1 and compares the result with version N.
-func (c *correctness) correct(ctx context.Context, r *recorder, prev, cur *deltatable.Snapshot, live liveSets, rl *rules) error {
-	sr := newStateReader(cur, rl, c.recs, c.inputs)
+func (c *correctness) correct(ctx context.Context, s *step, rl *rules) error {
+	sr := newStateReader(s.cur, rl, c.recs, c.inputs)
 	// The files that both versions have are read once.
 	before := &found{map[string]stored{}, map[string]bool{}}
-	if err := sr.read(ctx, cur, live.kept, before); err != nil {
+	if err := sr.read(ctx, s.cur, s.live.kept, before); err != nil {
 		return err
 	}
 	after := before.clone()
-	if prev != nil {
-		if err := sr.read(ctx, prev, live.removed, before); err != nil {
+	if s.prev != nil {
+		if err := sr.read(ctx, s.prev, s.live.removed, before); err != nil {
 			return err
 		}
 	}
-	if err := sr.read(ctx, cur, live.added, after); err != nil {
+	if err := sr.read(ctx, s.cur, s.live.added, after); err != nil {
 		return err
 	}
-	for k, s := range before.rows {
-		if !sound(s) {
+	for k, row := range before.rows {
+		if !sound(row) {
 			before.twice[k] = true // not a state that changes can be folded over
 			delete(before.rows, k)
 		}
@@ -148,8 +148,8 @@ func (c *correctness) correct(ctx context.Context, r *recorder, prev, cur *delta
 			bad[key] = p
 		}
 	}
-	c.reportState(r, bad, rl.roles.Keys)
-	c.checkPolicy(r, rl)
+	c.reportState(s.recorder, bad, rl.roles.Keys)
+	c.checkPolicy(s.recorder, rl)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 func fromJSON(t *testing.T, typ arrow.DataType, text string) arrow.Array {
 	t.Helper()
-	arr, _, err := array.FromJSON(allocator(), typ, strings.NewReader(text), array.WithUseNumber())
+	arr, _, err := array.FromJSON(allocator(), typ, strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%s %s: %v", typ, text, err)
 	}

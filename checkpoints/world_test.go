@@ -2,7 +2,6 @@ package checkpoints
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -119,16 +118,16 @@ func (m memoryBatches) Batch(_ context.Context, want *BatchRequest) (*Batch, boo
 	return b, ok, nil
 }
 
-func newWorld(t tester, ctx context.Context) *world {
+func newWorld(ctx context.Context, t tester) *world {
 	w := &world{t: t, ctx: ctx, state: map[string]row1{}, batches: memoryBatches{}, perFile: 3}
-	w.table = newTable(t, ctx)
-	w.outcomes = newTable(t, ctx)
+	w.table = newTable(ctx, t)
+	w.outcomes = newTable(ctx, t)
 	w.create(w.outcomes, outcomesDDL, nil, nil)
 	w.snap = w.create(w.table, tableDDL, testRoles.Properties(), map[string]string{change.TagTableDigest: integrity.Sum{}.String()})
 	return w
 }
 
-func newTable(t tester, ctx context.Context) *deltatable.Table {
+func newTable(ctx context.Context, t tester) *deltatable.Table {
 	t.Helper()
 	store, err := blobstore.Open(ctx, "mem://"+uuid.NewString())
 	if err != nil {
@@ -396,9 +395,4 @@ func (w *world) fileOf(key string) *deltatable.Add {
 	}
 	w.t.Fatalf("no file holds %s", key)
 	return nil
-}
-
-func sortFindings(fs []Finding) []Finding {
-	slices.SortStableFunc(fs, func(a, b Finding) int { return cmp.Compare(a.Version, b.Version) })
-	return fs
 }
