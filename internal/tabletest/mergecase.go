@@ -273,7 +273,7 @@ func (g *mergeGen) rows(sch *arrow.Schema, n int, distinct bool, target *arrow.S
 	for range n {
 		row := Row{}
 		for _, f := range sch.Fields() {
-			if v := g.value(f.Type, 14); v != nil && !(v == Value("") && sch == target && contains(g.c.Partition, f.Name)) {
+			if v := g.value(f.Type, 14); v != nil && (v != Value("") || sch != target || !contains(g.c.Partition, f.Name)) {
 				row[f.Name] = v
 			}
 		}

@@ -84,7 +84,8 @@ func (f *formula) mapped(t otype, g func(any) (any, error)) *formula {
 func (f *formula) stored(to otype) (*formula, error) {
 	numeric := func(t otype) bool { return t.kind == kInt || t.kind == kDecimal }
 	dated := func(t otype) bool { return t.kind == kDay || t.kind == kInstant }
-	if f.typ.kind != kNull && f.typ.kind != to.kind && !(numeric(f.typ) && numeric(to)) && !(dated(f.typ) && dated(to)) {
+	fits := f.typ.kind == kNull || f.typ.kind == to.kind || numeric(f.typ) && numeric(to) || dated(f.typ) && dated(to)
+	if !fits {
 		return nil, refuse("a value of kind %d for a column of kind %d", f.typ.kind, to.kind)
 	}
 	return f.cast(to)

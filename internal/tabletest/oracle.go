@@ -140,11 +140,11 @@ func (o *Oracle) invalid(r *decided, row Row, has map[string]bool) change.Outcom
 	if roles.MinVersion != nil && !roles.Off("min_version") && o.belowMinimum(r.versions[0]) {
 		return change.InvalidVersion
 	}
-	known := true
-	r.op, known = o.operation(row, has)
+	op, known := o.operation(row, has)
 	if !known {
 		return change.InvalidOperation
 	}
+	r.op = op
 	if r.op == change.Delete {
 		if roles.Operation != "" && !roles.Off("delete_payload") && !allNull(r.payload) {
 			return change.InvalidPayload

@@ -82,11 +82,7 @@ func TestFixtureVersionedChanges(t *testing.T) {
 func TestFixtureOrdersReplay(t *testing.T) {
 	sch := schema("order_id", long, "source_version", long, "status", text)
 	o := &tabletest.Oracle{Roles: &change.Roles{Mode: change.Guarded, Keys: []string{"order_id"}, Versions: []string{"source_version"}, StatusForm: change.StatusNone, Payload: []string{"status"}, Policy: change.Reject}}
-	for _, step := range []struct {
-		batch, state string
-		refused      bool
-		want         []string
-	}{
+	for _, s := range []fixtureStep{
 		{"batch-1", "state-after-1", false, []string{"superseded_in_batch", "accepted", "accepted", "accepted"}},
 		{"batch-1", "state-after-1", false, []string{"superseded_in_batch", "duplicate", "duplicate", "duplicate"}},
 		{"batch-2-older", "state-after-1", false, []string{"stale"}},
@@ -96,18 +92,14 @@ func TestFixtureOrdersReplay(t *testing.T) {
 		{"reject-null-status", "state-after-3", true, []string{"invalid_payload"}},
 		{"reject-null-version", "state-after-3", true, []string{"invalid_version"}},
 	} {
-		check(t, o, sch, sch, "orders-replay/", step.batch, step.state, step.refused, step.want)
+		s.check(t, o, sch, "orders-replay/")
 	}
 }
 
 func TestFixturePumpTombstones(t *testing.T) {
 	sch := schema("pump", text, "seq", long, "deleted", boolean, "value", double)
 	o := &tabletest.Oracle{Roles: &change.Roles{Mode: change.Guarded, Keys: []string{"pump"}, Versions: []string{"seq"}, StatusForm: change.StatusBoolean, Status: "deleted", Deleted: "deleted", Payload: []string{"value"}, Policy: change.Reject}}
-	for _, step := range []struct {
-		batch, state string
-		refused      bool
-		want         []string
-	}{
+	for _, s := range []fixtureStep{
 		{"batch-1", "state-after-1", false, []string{"accepted", "superseded_in_batch"}},
 		{"batch-2", "state-after-2", false, []string{"accepted", "superseded_in_batch"}},
 		{"batch-3-stale", "state-after-3", false, []string{"stale"}},
@@ -115,18 +107,25 @@ func TestFixturePumpTombstones(t *testing.T) {
 		{"batch-4-newer", "state-after-4", false, []string{"accepted", "accepted"}},
 		{"reject-tie-with-stored", "state-after-4", true, []string{"conflict"}},
 	} {
-		check(t, o, sch, sch, "pump-tombstones/", step.batch, step.state, step.refused, step.want)
+		s.check(t, o, sch, "pump-tombstones/")
 	}
 }
 
-func check(t *testing.T, o *tabletest.Oracle, input, table *arrow.Schema, dir, batch, state string, refused bool, want []string) {
+// fixtureStep is a batch of a fixture, the state after it, and its outcomes.
+type fixtureStep struct {
+	batch, state string
+	refused      bool
+	want         []string
+}
+
+func (s *fixtureStep) check(t *testing.T, o *tabletest.Oracle, sch *arrow.Schema, dir string) {
 	t.Helper()
-	got, gotRefused := o.Apply(tabletest.Batch{Rows: load(t, input, dir+batch+".jsonl")})
-	if diff := cmp.Diff(want, strs(got)); diff != "" || gotRefused != refused {
-		t.Errorf("%s: refused %v\n%s", batch, gotRefused, diff)
+	got, refused := o.Apply(tabletest.Batch{Rows: load(t, sch, dir+s.batch+".jsonl")})
+	if diff := cmp.Diff(s.want, strs(got)); diff != "" || refused != s.refused {
+		t.Errorf("%s: refused %v\n%s", s.batch, refused, diff)
 	}
-	if d := o.Diff(load(t, table, dir+state+".jsonl")); d != "" {
-		t.Errorf("%s:\n%s", batch, d)
+	if d := o.Diff(load(t, sch, dir+s.state+".jsonl")); d != "" {
+		t.Errorf("%s:\n%s", s.batch, d)
 	}
 }
 
@@ -203,9 +202,11 @@ func TestValidity(t *testing.T) {
 		set("value", nil), set("value", ""), set("operation", "delete"),
 		good(func(r tabletest.Row) { clear(r) }),
 	}
-	want := []string{"", "invalid_change_id", "invalid_change_id", "invalid_change_id", "",
+	want := []string{
+		"", "invalid_change_id", "invalid_change_id", "invalid_change_id", "",
 		"invalid_entity_id", "invalid_entity_id", "invalid_version", "invalid_version", "invalid_operation", "invalid_operation",
-		"invalid_payload", "", "invalid_payload", "invalid_change_id"}
+		"invalid_payload", "", "invalid_payload", "invalid_change_id",
+	}
 	got, _ := w.Oracle().Apply(tabletest.Batch{Rows: rows})
 	for i, o := range got {
 		if !o.Invalid() {

@@ -45,6 +45,7 @@ func (o *Oracle) row(s *stored) Row {
 		row[o.Roles.Status] = s.status.String()
 	case change.StatusBoolean:
 		row[o.Roles.Status] = s.status == change.Deleted
+	case change.StatusNone:
 	}
 	return row
 }

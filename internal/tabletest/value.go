@@ -19,13 +19,20 @@ type Value any
 
 // The kinds of Value that Go has no type of its own for.
 type (
-	Decimal decimal128.Num // unscaled; all values of a column have the column's scale
-	Bytes   string
-	Date    int32 // days since 1970-01-01
-	Time    int64 // microseconds since 1970-01-01T00:00:00
-	List    []Value
-	Struct  []Value // in the order of the type's fields
-	Map     [][2]Value
+	// Decimal is unscaled; all values of a column have the column's scale.
+	Decimal decimal128.Num
+	// Bytes is a binary value.
+	Bytes string
+	// Date is in days since 1970-01-01.
+	Date int32
+	// Time is in microseconds since 1970-01-01T00:00:00.
+	Time int64
+	// List is an array.
+	List []Value
+	// Struct has its values in the order of the type's fields.
+	Struct []Value
+	// Map has pairs of key and value, in any order.
+	Map [][2]Value
 )
 
 // Row is one row by column name; a column that is not there is NULL.

@@ -63,6 +63,7 @@ func newWorld(roles *change.Roles, types map[string]arrow.DataType) *World {
 	case change.StatusBoolean:
 		add(&table, roles.Status, arrow.FixedWidthTypes.Boolean)
 		add(&input, roles.Status, arrow.FixedWidthTypes.Boolean)
+	case change.StatusNone:
 	}
 	if roles.Operation != "" {
 		add(&input, roles.Operation, arrow.BinaryTypes.String)
@@ -109,7 +110,9 @@ var keyShapes = [][]arrow.DataType{
 
 // versionShapes are the version columns of random worlds.
 var versionShapes = [][]arrow.DataType{
-	{arrow.PrimitiveTypes.Int64}, {arrow.PrimitiveTypes.Int64}, {arrow.PrimitiveTypes.Int64},
+	{arrow.PrimitiveTypes.Int64},
+	{arrow.PrimitiveTypes.Int64},
+	{arrow.PrimitiveTypes.Int64},
 	{arrow.PrimitiveTypes.Int16},
 	{&arrow.Decimal128Type{Precision: 38, Scale: 6}},
 	{arrow.FixedWidthTypes.Date32},
