@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,16 @@ type expressionAnswer struct {
 
 func (a *expressionAnswer) fails(row int) bool {
 	return a.Rows[row] != nil && strings.HasPrefix(*a.Rows[row], "!")
+}
+
+// bytes says that a value is text that is not UTF-8, which no answer can hold.
+func (a *expressionAnswer) bytes() bool {
+	for _, r := range a.Rows {
+		if r != nil && strings.ContainsRune(*r, '\uFFFD') {
+			return true
+		}
+	}
+	return false
 }
 
 // plain says that Spark takes the expression and that no row fails.
@@ -126,17 +137,23 @@ func TestExpressionsAreWhatSparkSays(t *testing.T) {
 	}
 	t.Logf("seed %d, %d expressions", s, len(all))
 	const together = 25
-	var plain, failing []*expressionAnswer
+	var plain, alone, failing []*expressionAnswer
 	for _, a := range all {
-		if a.plain() {
-			plain = append(plain, a)
-		} else {
+		switch {
+		case a.bytes():
+		case !a.plain():
 			failing = append(failing, a)
+		case strings.Contains(a.Expr, ">>"): // which Spark reads as two > after the word array
+			alone = append(alone, a)
+		default:
+			plain = append(plain, a)
 		}
 	}
-	for len(plain) > 0 {
-		part := plain[:min(together, len(plain))]
-		plain = plain[len(part):]
+	parts := slices.Collect(slices.Chunk(plain, together))
+	for _, a := range alone {
+		parts = append(parts, []*expressionAnswer{a})
+	}
+	for _, part := range parts {
 		values, err := sparkValues(spark, "", part...)
 		if err != nil {
 			t.Errorf("%v", err)
