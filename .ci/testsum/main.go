@@ -85,7 +85,7 @@ func newSummary(out io.Writer) *summary {
 
 // telling are lines of passing tests that a reader of the log wants: what a
 // random test ran, and how to run it again.
-var telling = regexp.MustCompile(`(?i)\bseeds?\b|\bfloor`)
+var telling = regexp.MustCompile(`(?i)\bseeds?\b|\bfloor|\d (killed|runs|histories|random|batches|sequences|statements|tables|processes)\b`)
 
 func (s *summary) read(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<20)
