@@ -25,7 +25,7 @@ func (bd *binder) arithmetic(op string, src Expr, le, re Expr, try bool) (node, 
 		return nil, err
 	}
 	if op == "+" || op == "-" {
-		if n, err := bd.dateShift(op, src, le, re, l, r); n != nil || err != nil {
+		if n, err := bd.dateShift(op, src, [2]Expr{le, re}, [2]node{l, r}); n != nil || err != nil {
 			return n, err
 		}
 	}

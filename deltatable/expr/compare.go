@@ -288,6 +288,7 @@ func orderOf(c class, l, r arrow.Array) func(i int) int {
 	case classNested:
 		order, a, b := cellOrder(l.DataType()), cellsOf(l), cellsOf(r)
 		return func(i int) int { return order(a(i), b(i)) }
+	case classNone:
 	}
 	panic("expr: internal error: comparison without a class")
 }

@@ -107,7 +107,7 @@ func (bd *binder) literal(e *Literal) (*constant, error) {
 		msg = c.parse(e.Text, tsUTC, bd)
 	case TimestampNTZ:
 		msg = c.parse(e.Text, tsNTZ, bd)
-	default:
+	case Interval:
 		return nil, &UnsupportedError{At: e.At, What: "an INTERVAL that is not added to a date or timestamp"}
 	}
 	if msg != "" {

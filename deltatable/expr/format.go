@@ -224,7 +224,7 @@ func writeLiteral(b *strings.Builder, e *Literal) {
 		if e.Unit != "" {
 			b.WriteString(" " + e.Unit)
 		}
-	default:
+	case Integer, Tinyint, Smallint, Bigint, Decimal, Float, Double:
 		b.WriteString(e.Text + numberSuffix(e))
 	}
 }

@@ -282,6 +282,7 @@ func kindType(k kind) arrow.DataType {
 		return tsUTC
 	case kBinary:
 		return typeBinary
+	case kString, kBytes, kAny:
 	}
 	return typeString
 }

@@ -223,9 +223,15 @@ func (bd *binder) lookup(src Expr, m, key node, keyExpr Expr) (node, error) {
 	})}, false), nil
 }
 
-// elementOf binds access to an array; base is the first index. From 1, negative
-// indices count from the end.
-func (bd *binder) elementOf(src Expr, l, index node, indexExpr Expr, base int64, lenient bool) (node, error) {
+// access is how an index is taken: base is the first one, and from 1 negative
+// ones count from the end; lenient gives NULL for one out of bounds.
+type access struct {
+	base    int64
+	lenient bool
+}
+
+// elementOf binds access to an array.
+func (bd *binder) elementOf(src Expr, l, index node, indexExpr Expr, how access) (node, error) {
 	k := kSmall
 	if _, ok := src.(*Index); ok {
 		k = kBigint
@@ -236,15 +242,15 @@ func (bd *binder) elementOf(src Expr, l, index node, indexExpr Expr, base int64,
 	}
 	n := &funcNode{dt: l.typ().(*arrow.ListType).Elem(), args: []node{l, index}, src: src}
 	n.fresh = always(func(a []cell) (cell, string) {
-		els, i := a[0].elements(), a[1].i-base
-		if base == 1 && a[1].i == 0 {
+		els, i := a[0].elements(), a[1].i-how.base
+		if how.base == 1 && a[1].i == 0 {
 			return null, "element_at counts from 1, or -1 from the end"
 		}
-		if base == 1 && a[1].i < 0 {
+		if how.base == 1 && a[1].i < 0 {
 			i = int64(len(els)) + a[1].i
 		}
 		if i < 0 || i >= int64(len(els)) {
-			if lenient {
+			if how.lenient {
 				return null, ""
 			}
 			return null, fmt.Sprintf("the index %d is out of bounds: the array has %d elements", a[1].i, len(els))
@@ -262,7 +268,7 @@ func bindElementAt(try bool) func(*binder, *Call, []node) (node, error) {
 		if args[0].typ().ID() == arrow.MAP {
 			return bd.lookup(e, args[0], args[1], e.Args[1])
 		}
-		return bd.elementOf(e, args[0], args[1], e.Args[1], 1, try)
+		return bd.elementOf(e, args[0], args[1], e.Args[1], access{1, try})
 	}
 }
 
@@ -270,7 +276,7 @@ func bindGet(bd *binder, e *Call, args []node) (node, error) {
 	if err := needs(e, 0, args[0], "an array", arrow.LIST); err != nil {
 		return nil, err
 	}
-	return bd.elementOf(e, args[0], args[1], e.Args[1], 0, true)
+	return bd.elementOf(e, args[0], args[1], e.Args[1], access{0, true})
 }
 
 // index binds x[key].
@@ -290,7 +296,7 @@ func (bd *binder) index(e *Index) (node, error) {
 		if !isInteger(key.typ()) && key.typ().ID() != arrow.NULL {
 			return nil, &BindError{At: e.Key.Pos(), Text: e.Key.String(), Msg: typeName(key.typ()) + " where an integer is needed"}
 		}
-		return bd.elementOf(e, x, key, e.Key, 0, false)
+		return bd.elementOf(e, x, key, e.Key, access{0, false})
 	}
 	return nil, &BindError{At: e.At, Text: e.String(), Msg: typeName(x.typ()) + " has no elements"}
 }

@@ -313,7 +313,7 @@ const usualPattern = "yyyy-MM-dd HH:mm:ss"
 func bindParse(dt arrow.DataType, try bool) func(*binder, *Call, []node) (node, error) {
 	return func(bd *binder, e *Call, args []node) (node, error) {
 		if len(args) == 1 || args[0].typ().ID() != arrow.STRING {
-			if t := args[0].typ(); t.ID() != arrow.STRING && t.ID() != arrow.NULL && timeRank(t) == 0 && !(isNumber(t) && isZoned(dt)) {
+			if t := args[0].typ(); t.ID() != arrow.STRING && t.ID() != arrow.NULL && timeRank(t) == 0 && (!isNumber(t) || !isZoned(dt)) {
 				return nil, &BindError{At: e.At, Text: e.String(), Msg: typeName(t) + " where a date, a timestamp or a text is needed"}
 			}
 			return bd.cast(args[0], dt, e, try)

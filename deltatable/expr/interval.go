@@ -279,9 +279,10 @@ func fitDay(v int64) (cell, string) {
 }
 
 // dateShift binds date + n, n + date and date - n; nil where it is none of these.
-func (bd *binder) dateShift(op string, src Expr, le, re Expr, l, r node) (node, error) {
+func (bd *binder) dateShift(op string, src Expr, exprs [2]Expr, args [2]node) (node, error) {
+	re, l, r := exprs[1], args[0], args[1]
 	if op == "+" && r.typ().ID() == arrow.DATE32 {
-		l, r, le, re = r, l, re, le
+		re, l, r = exprs[0], r, l
 	}
 	switch {
 	case timeRank(l.typ()) > 0 && timeRank(r.typ()) > 0 && op == "-":

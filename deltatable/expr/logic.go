@@ -116,7 +116,7 @@ func (l *logicNode) test(b *batch) ([]uint8, error) {
 	for _, a := range l.args[1:] {
 		rows := b
 		if l.guard {
-			some := false
+			var some bool
 			if rows, some = b.only(func(i int) bool { return out[i] != decided }); !some {
 				break
 			}

@@ -215,7 +215,7 @@ func (p *parser) infixPrec() int {
 		case "DIV":
 			return precProduct
 		}
-	default:
+	case tokEnd, tokQuoted, tokString, tokNumber:
 	}
 	return precNone
 }

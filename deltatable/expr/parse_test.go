@@ -282,7 +282,7 @@ func genLiteral(t *rapid.T) *Literal {
 		l.Text = rapid.StringMatching(`-?[0-9]{1,2}(\.[0-9])?(e[+-]?[0-9])?`).Draw(t, "digits")
 	case Binary:
 		l.Text = rapid.StringMatching(`[0-9a-f]{0,4}`).Draw(t, "hex")
-	default:
+	case String, Date, Timestamp, TimestampNTZ, Interval:
 		l.Text = genText.Draw(t, "text")
 	}
 	return l

@@ -173,12 +173,12 @@ func patternOffset(part patternPart, offset int64) string {
 	return fmt.Sprintf("%s%02d%02d", sign, h, m)
 }
 
-// read holds the fields that a text gives.
+// patternFields are the fields that a text gives.
 type patternFields struct {
-	year, month, day, yearDay       int
-	hour, half, minute, second, ns  int
-	offset                          int64
-	hasHalf, twelve, hasDay, hasDOY bool
+	year, month, day, yearDay      int
+	hour, half, minute, second, ns int
+	offset                         int64
+	twelve, hasDay, hasDOY         bool
 }
 
 // parse reads a whole text. wall is in microseconds, offset in seconds.
