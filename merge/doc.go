@@ -1,14 +1,18 @@
-// Package merge folds one batch of versioned changes into a Delta table as one
-// commit: the guarded merge of merge-semantics 1 to 3.
+// Package merge folds one batch of rows into a Delta table as one commit.
 //
-// [Run] takes a [Job] (a table, a batch in Arrow, the roles of the columns) and
-// gives a [Result]: every row's outcome and the version that was made, if any.
-// Inside, in the order of ARCHITECTURE.md "The life of a batch": rows are
-// checked (validity.go), reduced to one candidate per key (reduce.go), looked
-// up in the files that may hold their keys (probe.go), decided by
-// [github.com/deltafold/deltafold/merge/policy], written (outputs.go, write.go)
-// and committed; a lost commit is planned again as far as the winners touched
-// it (rebase.go, obligations R1 to R9).
+// [Run] is the guarded merge of versioned changes (merge-semantics 1 to 3): it
+// takes a [Job] (a table, a batch in Arrow, the roles of the columns) and gives
+// a [Result]: every row's outcome and the version that was made, if any.
+// [Replace] is REPLACE USING (merge-semantics 4), [Into] is MERGE with clauses
+// (merge-semantics 5). The three are modes of one engine (engine.go): a mode
+// plans on a snapshot, the engine packs and writes (outputs.go, write.go),
+// commits, and has a lost plan carried over to the winners' snapshot
+// (obligations R1 to R9).
+//
+// In the guarded merge, in the order of ARCHITECTURE.md "The life of a batch",
+// rows are checked (validity.go), reduced to one candidate per key (reduce.go),
+// looked up in the files that may hold their keys (probe.go) and decided by
+// [github.com/deltafold/deltafold/merge/policy].
 //
 // # Caveats
 //
@@ -19,7 +23,8 @@
 //
 // [RefusedError]: the rules refuse the batch; nothing was committed and the
 // result holds the outcomes. [TargetError]: the stored rows of the batch's keys
-// break the rules. [ErrTableChanged]: another writer changed the table's
+// break the rules. [CardinalityError] and [ValueError]: a MERGE statement does not
+// fit the rows. [ErrTableChanged]: another writer changed the table's
 // schema, protocol or properties; read the batch again and start over.
 // [deltatable.UndecidedError]: it is not known whether the commit landed. Any
 // other error: nothing was committed.
