@@ -17,12 +17,19 @@
 // compare by bytes. A string literal beside a column of another type is read as
 // a value of that type; one that does not parse is a [BindError].
 //
+// A value of one type where another is needed is converted as Spark converts it
+// implicitly; [Store] is stricter. The file docs/expressions.md lists functions, operators
+// and differences from Spark; testdata/functions.jsonl holds what Spark gives.
+//
 // # Errors
 //
 // [SyntaxError], [BindError] and [UnsupportedError] carry the position of the
-// offending word. Whatever parses but cannot be evaluated yet (functions,
-// arithmetic, CASE, CAST) is refused by Bind with an UnsupportedError, never
-// evaluated to something else.
+// offending word. What is not supported is refused by Bind with an
+// UnsupportedError, never evaluated to something else. A row that fails under
+// ANSI rules (overflow, division by zero, text that cannot be cast) is an
+// [EvalError] of Eval or Filter. AND, OR, CASE, IF and coalesce evaluate their
+// operands for the rows that need them alone, so that what is not needed cannot
+// fail.
 //
 // # Caveats
 //
