@@ -243,6 +243,8 @@ func FuzzDecode(f *testing.F) {
 func FuzzCanonicalPath(f *testing.F) {
 	f.Add("file:///tmp/a%20b", "file:/tmp/a b/x%20y.parquet")
 	f.Add("/t", "/t/x")
+	f.Add("/t", "/t//t/0")
+	f.Add("s3://b/t", "s3://b/t//x")
 	f.Fuzz(func(t *testing.T, root, path string) {
 		once := CanonicalPath(root, path)
 		if !isAbsolute(once) {

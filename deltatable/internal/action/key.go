@@ -50,7 +50,15 @@ func CanonicalPath(root, path string) string {
 	if !ok {
 		return p
 	}
-	return rest
+	if !strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	// A slash too many below the root. In files it means nothing; what it left would
+	// be taken for an absolute path. In object stores it is part of the key.
+	if short := strings.TrimLeft(rest, "/"); short != "" && strings.HasPrefix(p, "/") {
+		return short
+	}
+	return p
 }
 
 // canonicalAbsolute normalises the spelling of absolute file paths and leaves every
