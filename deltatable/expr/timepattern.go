@@ -178,7 +178,7 @@ type patternFields struct {
 	year, month, day, yearDay      int
 	hour, half, minute, second, ns int
 	offset                         int64
-	twelve, hasDay, hasDOY         bool
+	twelve, hasDOY                 bool
 }
 
 // parse reads a whole text. wall is in microseconds, offset in seconds.
