@@ -121,6 +121,31 @@ def merge(table, file, streamed):
     return {"fold_seconds": folded - start, "merge_seconds": done - folded, "metrics": metrics}
 
 
+def statement(table, file, kind, streamed):
+    """The MERGE statements of bench/statements.go."""
+    from deltalake import DeltaTable
+
+    source = duck().execute("SELECT entity_id, source_version, value FROM read_parquet($file)", {"file": file}).to_arrow_table()
+    start = time.monotonic()
+    row = {"source_version": "s.source_version", "status": "'active'", "value": "s.value"}
+    merger = (
+        DeltaTable(table)
+        .merge(
+            source,
+            predicate="t.entity_id = s.entity_id",
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=streamed == "streamed",
+        )
+        .when_matched_update(updates=row)
+        .when_not_matched_insert(updates=row | {"entity_id": "s.entity_id"})
+    )
+    if kind == "sync":
+        merger = merger.when_not_matched_by_source_delete(predicate="t.status = 'deleted'")
+    metrics = merger.execute()
+    return {"seconds": time.monotonic() - start, "metrics": metrics}
+
+
 def fingerprint(table):
     """Equal for equal multisets of rows, whatever their order and files."""
     from deltalake import DeltaTable
@@ -153,6 +178,6 @@ def versions():
     return {"delta-rs": deltalake.__version__, "duckdb": duckdb.__version__}
 
 
-COMMANDS = {f.__name__: f for f in (generate, changes, merge, fingerprint, open_table, versions)}
+COMMANDS = {f.__name__: f for f in (generate, changes, merge, statement, fingerprint, open_table, versions)}
 
 print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -64,6 +64,9 @@ func run() error {
 	if err := h.merges(ctx); err != nil {
 		return err
 	}
+	if err := h.carryOut(ctx); err != nil {
+		return err
+	}
 	if err := h.opening(ctx); err != nil {
 		return err
 	}
