@@ -1,6 +1,0 @@
-// Package deps pins dependencies until their users arrive.
-package deps
-
-import (
-	_ "golang.org/x/sync/errgroup"
-)
