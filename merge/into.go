@@ -80,7 +80,11 @@ func Into(ctx context.Context, job *IntoJob) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.engine.run(ctx)
+	res, err := c.engine.run(ctx)
+	if res != nil {
+		res.AllPairs = c.source.keys == nil && !job.NoMatch
+	}
+	return res, err
 }
 
 // now is the job's clock.

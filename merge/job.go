@@ -127,6 +127,9 @@ type Result struct {
 	Retries int
 	// Stats say how much work it was.
 	Stats Stats
+	// AllPairs says that a statement's ON has no equality between target and source,
+	// so that every pair of rows was compared.
+	AllPairs bool
 }
 
 // Stats are figures of the landed attempt, in files, row groups and rows.

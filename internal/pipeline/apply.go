@@ -120,6 +120,9 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 	}
 	rep := a.report(res)
 	rep.Warnings = warnings
+	if res.AllPairs {
+		rep.Warnings = append(rep.Warnings, "ON has no equality between target and source: every pair of rows is compared, which takes long for many rows")
+	}
 	var undecided *deltatable.UndecidedError
 	if errors.As(err, &undecided) {
 		return rep, err
