@@ -111,15 +111,17 @@ func TestForeignTablesReadAsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
+	beyond := map[string]int{} // tables that need more than this package, by what
 	for _, e := range tables {
 		if e.Expected.File == "" || e.Expected.SnapshotOnly {
 			continue
 		}
+		got, more, err := readForeign(filepath.Join(dir, e.Name))
+		if more != "" {
+			beyond[more]++
+			continue
+		}
 		t.Run(e.Name, func(t *testing.T) {
-			got, skip, err := readForeign(filepath.Join(dir, e.Name))
-			if skip != "" {
-				t.Skip(skip)
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +137,7 @@ func TestForeignTablesReadAsExpected(t *testing.T) {
 			compared++
 		})
 	}
-	t.Logf("%d tables compared", compared)
+	t.Logf("%d tables compared; beyond this package: %v", compared, beyond)
 	if floor := 85; compared < floor && !t.Failed() {
 		t.Errorf("%d tables compared, fewer than %d", compared, floor)
 	}
@@ -211,7 +213,7 @@ type logAction struct {
 
 // readForeign replays the plain JSON log in the simplest way there is, only for
 // tables that have all their commits, and reads the live files.
-func readForeign(table string) (rows []string, skip string, err error) {
+func readForeign(table string) (rows []string, beyond string, err error) {
 	log := filepath.Join(table, "_delta_log")
 	var commits []string
 	entries, err := os.ReadDir(log)
