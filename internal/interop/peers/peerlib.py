@@ -23,6 +23,12 @@ import traceback
 
 import pyarrow as pa
 
+# Answers go to a descriptor of their own. Whatever else writes to standard output,
+# in this process or one that it starts (the Java machine's warnings do), goes to
+# standard error. NB: import this module before anything starts a process.
+ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
 
@@ -205,13 +211,7 @@ def rows_from_table(table):
 
 
 def serve(commands):
-    """Answers requests until standard input ends.
-
-    Standard output is moved aside first: what a peer prints must not be taken
-    for an answer.
-    """
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    """Answers requests until standard input ends."""
     for line in sys.stdin:
         if not line.strip():
             continue
@@ -223,8 +223,8 @@ def serve(commands):
             if os.environ.get("DELTAFOLD_PEER_TRACE"):
                 traceback.print_exc()
             answer = {"error": str(e)[:4000], "type": type(e).__name__}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        ANSWERS.write(json.dumps(answer) + "\n")
+        ANSWERS.flush()
 
 
 def named_statements(path):

@@ -19,7 +19,7 @@ session = (
     .config("spark.driver.memory", "2g")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.extraJavaOptions", "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC -Dderby.system.home=" + SCRATCH)
+    .config("spark.driver.extraJavaOptions", "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Duser.timezone=UTC -Dderby.system.home=" + SCRATCH)
     .config("spark.local.dir", SCRATCH)
     .config("spark.sql.warehouse.dir", os.path.join(SCRATCH, "warehouse"))
     .config("spark.ui.enabled", "false")
