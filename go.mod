@@ -3,7 +3,7 @@ module github.com/deltafold/deltafold
 go 1.26.0
 
 require (
-	cloud.google.com/go/storage v1.70.0 // indirect
+	cloud.google.com/go/storage v1.70.0
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.24.0
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.15.0
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.3
@@ -20,11 +20,11 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/zeebo/xxh3 v1.1.0
 	gocloud.dev v0.49.0
-	golang.org/x/oauth2 v0.38.0 // indirect
+	golang.org/x/oauth2 v0.38.0
 	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
 	golang.org/x/term v0.48.0
-	google.golang.org/api v0.315.0 // indirect
+	google.golang.org/api v0.315.0
 	pgregory.net/rapid v1.3.0
 )
 
