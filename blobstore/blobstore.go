@@ -74,6 +74,21 @@ type DriverReader = driver.Reader
 // DriverWriter is what a [Driver] opens for writing.
 type DriverWriter = driver.Writer
 
+// Config is what [OpenWith] takes beside a location.
+type Config = driver.Config
+
+// Stats counts requests to object stores; see [Config].
+type Stats = driver.Stats
+
+// Counts are the figures of [Stats].
+type Counts = driver.Counts
+
+// Request is a kind of request that [Stats] counts.
+type Request = driver.Request
+
+// Range is a part of an object: N bytes from Off on.
+type Range = driver.Range
+
 // Store is one root of objects. It is immutable and safe for concurrent use;
 // there is nothing to close.
 type Store struct {
@@ -87,6 +102,14 @@ func New(d Driver, url string) *Store { return &Store{d: d, url: url} }
 // URL returns the store's canonical URL, without a slash at its end. [Open]
 // opens the same store by it.
 func (s *Store) URL() string { return s.url }
+
+// SingleWriter reports whether the store creates objects without the store's own
+// mutual exclusion, because it has none and [Config].UnsafeSingleWriter allows it.
+// It is known after the first Create.
+func (s *Store) SingleWriter() bool {
+	d, ok := s.d.(driver.SingleWriter)
+	return ok && d.SingleWriter()
+}
 
 // Wrap returns a store on the same objects whose driver is wrap of this one's:
 // the way to put counting, faults or delays in between.
@@ -141,6 +164,15 @@ func (s *Store) OpenReader(ctx context.Context, key string, size int64) (*Reader
 
 // Size returns the object's size in bytes.
 func (r *Reader) Size() int64 { return r.r.Size() }
+
+// Prefetch starts to fetch ranges that will be read soon and returns at once:
+// near ones are fetched together, several at once. A hint that stores may ignore;
+// errors come with the reads.
+func (r *Reader) Prefetch(ranges []Range) {
+	if p, ok := r.r.(driver.Prefetcher); ok {
+		p.Prefetch(ranges)
+	}
+}
 
 // ReadAt is [io.ReaderAt]'s.
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) {

@@ -16,16 +16,21 @@ import (
 // It is the one variable of the package; only Register and mem:// change it.
 var registry = struct {
 	sync.Mutex
-	schemes map[string]func(context.Context, *url.URL) (Driver, error)
+	schemes map[string]Opener
 	mem     map[string]*memstore.Store
 }{
-	schemes: map[string]func(context.Context, *url.URL) (Driver, error){},
+	schemes: map[string]Opener{},
 	mem:     map[string]*memstore.Store{},
 }
 
+// Opener opens the store at a URL and returns its driver and its canonical URL,
+// without a slash at the end: the one that Open takes for the same store. c is
+// not nil. ctx is for opening only.
+type Opener func(ctx context.Context, u *url.URL, c *Config) (d Driver, canonical string, err error)
+
 // Register makes [Open] open URLs of a scheme. It is for the init functions of
 // packages that hold a store; a scheme that is taken panics.
-func Register(scheme string, open func(context.Context, *url.URL) (Driver, error)) {
+func Register(scheme string, open Opener) {
 	registry.Lock()
 	defer registry.Unlock()
 	if _, taken := registry.schemes[scheme]; taken || scheme == "file" || scheme == "mem" {
@@ -43,14 +48,23 @@ func Register(scheme string, open func(context.Context, *url.URL) (Driver, error
 //
 // A folder need not exist; the first write makes it. ctx is for opening only.
 func Open(ctx context.Context, location string) (*Store, error) {
-	s, err := open(ctx, location)
+	return OpenWith(ctx, location, nil)
+}
+
+// OpenWith is [Open] with a configuration; nil is that of Open. Folders and
+// memory take nothing of it.
+func OpenWith(ctx context.Context, location string, c *Config) (*Store, error) {
+	if c == nil {
+		c = &Config{}
+	}
+	s, err := open(ctx, location, c)
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", location, err)
 	}
 	return s, nil
 }
 
-func open(ctx context.Context, location string) (*Store, error) {
+func open(ctx context.Context, location string, c *Config) (*Store, error) {
 	if location == "" {
 		return nil, fmt.Errorf("location is empty")
 	}
@@ -77,11 +91,11 @@ func open(ctx context.Context, location string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := opener(ctx, u)
+	d, canonical, err := opener(ctx, u, c)
 	if err != nil {
 		return nil, err
 	}
-	return New(d, strings.TrimRight(location, "/")), nil
+	return New(d, canonical), nil
 }
 
 // cutScheme splits scheme://rest, and file:/rest; rest keeps its slashes.

@@ -122,15 +122,15 @@ func (d badDriver) Create(context.Context, string, []byte) (blobstore.Outcome, e
 
 func TestRegister(t *testing.T) {
 	var opened []string
-	blobstore.Register("test-register", func(_ context.Context, u *url.URL) (blobstore.Driver, error) {
-		opened = append(opened, u.String())
-		return badDriver{}, nil
+	blobstore.Register("test-register", func(_ context.Context, u *url.URL, c *blobstore.Config) (blobstore.Driver, string, error) {
+		opened = append(opened, u.String()+" at "+c.Endpoint)
+		return badDriver{}, "test-register://" + u.Host + strings.TrimRight(u.Path, "/"), nil
 	})
-	s, err := blobstore.Open(t.Context(), "test-register://b/t/")
+	s, err := blobstore.OpenWith(t.Context(), "test-register://b/t/", &blobstore.Config{Endpoint: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.URL() != "test-register://b/t" || len(opened) != 1 || opened[0] != "test-register://b/t/" {
+	if s.URL() != "test-register://b/t" || len(opened) != 1 || opened[0] != "test-register://b/t/ at here" {
 		t.Errorf("URL %s, opened %q", s.URL(), opened)
 	}
 	defer func() {

@@ -31,9 +31,10 @@ var mayImport = map[string][]string{
 	"blobstore/internal/filestore": {"blobstore/internal/driver"},
 	"blobstore/internal/memstore":  {"blobstore/internal/driver"},
 	"blobstore/blobstoretest":      {"blobstore", "blobstore/internal/filestore"},
-	"blobstore/s3":                 {"blobstore"},
-	"blobstore/gcs":                {"blobstore"},
-	"blobstore/azure":              {"blobstore"},
+	"blobstore/internal/remote":    {"blobstore/internal/driver"},
+	"blobstore/s3":                 {"blobstore", "blobstore/internal/driver", "blobstore/internal/remote"},
+	"blobstore/gcs":                {"blobstore", "blobstore/internal/driver", "blobstore/internal/remote"},
+	"blobstore/azure":              {"blobstore", "blobstore/internal/driver", "blobstore/internal/remote"},
 
 	"deltatable/expr":             {"internal/ordered"},
 	"deltatable/internal/action":  {},

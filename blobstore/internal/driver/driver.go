@@ -106,3 +106,22 @@ type Driver interface {
 	// Delete removes an object; none being there is no error.
 	Delete(ctx context.Context, key string) error
 }
+
+// SingleWriter is a [Driver] that may write without conditions because its
+// user vouched for it ([Config.UnsafeSingleWriter]).
+type SingleWriter interface {
+	// SingleWriter reports whether commits are made without the store's own
+	// mutual exclusion.
+	SingleWriter() bool
+}
+
+// Range is a part of an object: N bytes from Off on.
+type Range struct{ Off, N int64 }
+
+// Prefetcher is a [Reader] that can fetch ranges before they are read.
+type Prefetcher interface {
+	// Prefetch starts to fetch ranges that will be read soon, in the order given,
+	// near ones together, and returns at once. It is a hint: errors come with the
+	// reads. What was prefetched and is read once may be dropped.
+	Prefetch(ranges []Range)
+}
