@@ -81,6 +81,7 @@ var mayImport = map[string][]string{
 	// NB: the oracle of statements knows their syntax, and no rule of merge (I6).
 	"internal/tabletest":   {"blobstore", "blobstore/blobstoretest", "deltatable", "deltatable/expr", "merge/change", "merge/statement"},
 	"internal/interop":     {},
+	"internal/faultproxy":  {},
 	"internal/storeserver": {},
 	"internal/deps":        {},
 	"bench/...":            anything,
@@ -101,7 +102,7 @@ var onlyIn = map[string][]string{
 	"github.com/schollz/progressbar": {"cmd/deltafold", "internal/deps"},
 	"pgregory.net/rapid":             {"internal/deps", "internal/tabletest"},
 	"github.com/google/go-cmp":       {"internal/deps", "internal/tabletest", "blobstore/blobstoretest"},
-	"testing":                        {"internal/tabletest", "blobstore/blobstoretest", "internal/interop", "internal/storeserver"},
+	"testing":                        {"internal/tabletest", "blobstore/blobstoretest", "internal/faultproxy", "internal/interop", "internal/storeserver"},
 	// Strings and bytes of one buffer, in the one place where parsing is the time.
 	"unsafe": {"internal/changefile"},
 	"log":    {},
