@@ -20,14 +20,16 @@ import (
 // one table at once, which the first of them makes. The final state is that of
 // all changes in any order (law 1), every batch has its outcomes exactly once,
 // and no version has a finding (laws 3 to 6).
-func TestProcessesAtOnce(t *testing.T) {
+func TestProcessesAtOnce(t *testing.T) { processesAtOnce(t, onFiles(t), floor(52)) }
+
+func processesAtOnce(t *testing.T, p *place, histories int) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed(t), 3))
 	const processes, batches = 4, 3
-	histories, retries := floor(52), 0
-	e := &pipeline.Env{}
+	retries, e := 0, p.env
 	for h := range histories {
 		dir := t.TempDir()
-		table, alone := filepath.Join(dir, "t"), filepath.Join(dir, "alone")
+		table, alone := p.table(), p.table()
 		files := make([][]string, processes)
 		for p := range processes {
 			for b := range batches {

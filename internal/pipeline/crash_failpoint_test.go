@@ -16,17 +16,20 @@ import (
 
 // TestEveryFailpointIsPassed has a child write down the failpoints that its runs
 // pass: one that no run passes would be a moment at which nobody is killed.
-func TestEveryFailpointIsPassed(t *testing.T) {
+func TestEveryFailpointIsPassed(t *testing.T) { passFailpoints(t, onFiles(t)) }
+
+func passFailpoints(t *testing.T, p *place) {
+	t.Helper()
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(seed(t), 4))
-	table, log := filepath.Join(dir, "t"), filepath.Join(dir, "hits")
+	table, log := p.table(), filepath.Join(dir, "hits")
 	var files []string
 	for i := range 12 { // past a log checkpoint
 		f := filepath.Join(dir, "batch-"+string(rune('a'+i))+".jsonl")
 		randomBatch(t, rng, f, 80)
 		files = append(files, f)
 	}
-	if _, err := pipeline.Apply(t.Context(), &pipeline.Env{}, applyJob(table, files[0])); err != nil {
+	if _, err := pipeline.Apply(t.Context(), p.env, applyJob(table, files[0])); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])

@@ -103,17 +103,20 @@ func randomBatch(t *testing.T, rng *rand.Rand, path string, n int) {
 // and at random moments. Afterwards the table is at the old or at the new
 // version; the same batch again completes it; each run that committed has its
 // outcomes exactly once; and no version has a finding.
-func TestKilledRunsLoseNothing(t *testing.T) {
+func TestKilledRunsLoseNothing(t *testing.T) { killRuns(t, onFiles(t), floor(200)) }
+
+func killRuns(t *testing.T, p *place, runs int) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed(t), 1))
-	runs, counts := floor(200), map[string]int{}
+	counts := map[string]int{}
 	dir := t.TempDir()
 	var table string
 	for i := range runs {
 		if i%12 == 0 { // a new table now and then; in between it passes log checkpoints
-			table = filepath.Join(dir, fmt.Sprintf("t%d", i))
-			first := table + ".jsonl"
+			table = p.table()
+			first := filepath.Join(dir, fmt.Sprintf("first-%d.jsonl", i))
 			randomBatch(t, rng, first, 80)
-			if _, err := pipeline.Apply(t.Context(), &pipeline.Env{}, applyJob(table, first)); err != nil {
+			if _, err := pipeline.Apply(t.Context(), p.env, applyJob(table, first)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,7 +126,7 @@ func TestKilledRunsLoseNothing(t *testing.T) {
 		if failpoint.Enabled && i%5 > 0 {
 			moment = failpoints[i%len(failpoints)]
 		}
-		if killed := crash(t, rng, table, batch, moment); killed {
+		if killed := p.crash(t, rng, table, batch, moment); killed {
 			counts[moment]++
 		} else {
 			counts["survived"]++
@@ -139,16 +142,11 @@ func TestKilledRunsLoseNothing(t *testing.T) {
 	}
 }
 
-func crash(t *testing.T, rng *rand.Rand, table, batch, moment string) (killed bool) {
+func (p *place) crash(t *testing.T, rng *rand.Rand, table, batch, moment string) (killed bool) {
 	t.Helper()
-	e := &pipeline.Env{}
+	e := p.env
 	before := rowsOf(t, latest(t, e, table), nil)
-	clone := filepath.Join(t.TempDir(), "clone")
-	for _, suffix := range []string{"", "-outcomes"} {
-		if err := os.CopyFS(clone+suffix, os.DirFS(table+suffix)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	clone := p.clone(t, table)
 	if _, err := pipeline.Apply(t.Context(), e, applyJob(clone, batch)); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +158,7 @@ func crash(t *testing.T, rng *rand.Rand, table, batch, moment string) (killed bo
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // the moment itself is what is tested
+		time.Sleep(time.Duration(rng.Int64N(int64(p.span)))) // the moment itself is what is tested
 		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
