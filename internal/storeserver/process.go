@@ -40,7 +40,7 @@ type process struct {
 	kind    *kind
 	program []string
 	address string
-	root    string // folder of the data
+	root    string // folder of the data; "": in memory
 	own     bool   // of one test
 	secret  string
 
@@ -94,12 +94,13 @@ func open(k *kind, t testing.TB) (*process, error) {
 		return nil, fmt.Errorf("%w: %w", errAbsent, err)
 	}
 	p := &process{kind: k, program: program, own: t != nil, secret: newSecret()}
-	if t == nil {
-		// Removed by the server at its end: a test binary has no end of its own.
-		p.root, err = os.MkdirTemp("", "deltafold-"+k.name+"-")
-	} else {
+	switch {
+	case t != nil:
 		p.root = filepath.Join(t.TempDir(), "root")
 		err = os.Mkdir(p.root, 0o755)
+	case k == s3:
+		// Removed by the server at its end: a test binary has no end of its own.
+		p.root, err = os.MkdirTemp("", "deltafold-"+k.name+"-")
 	}
 	if err != nil {
 		return nil, err
