@@ -3,6 +3,7 @@ package deltatable
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -14,8 +15,9 @@ import (
 // foreignStores keeps the stores that absolute paths of actions lie in, by
 // folder or decoded URL. It holds nothing of the table (I5).
 type foreignStores struct {
-	mu   sync.Mutex
-	open map[string]*blobstore.Store
+	opener func(ctx context.Context, url string) (*blobstore.Store, error)
+	mu     sync.Mutex
+	open   map[string]*blobstore.Store
 }
 
 // locate is the store and key of the file that an action's path names
@@ -34,11 +36,22 @@ func (t *Table) locate(ctx context.Context, path string) (*blobstore.Store, stri
 	if slash < 0 || slash == len(key)-1 {
 		return nil, "", fmt.Errorf("path %q names no file", path)
 	}
-	store, err := t.foreign.get(ctx, key[:max(slash, 1)])
+	store, err := t.foreign.get(ctx, storeURL(key[:max(slash, 1)]))
 	if err != nil {
 		return nil, "", err
 	}
 	return store, key[slash+1:], nil
+}
+
+// storeURL is the location of a folder whose path was decoded: that of an object
+// store is decoded again by who opens it. Folders and memory are taken literally.
+func storeURL(folder string) string {
+	scheme, rest, ok := strings.Cut(folder, "://")
+	if !ok || strings.HasPrefix(folder, "/") || strings.EqualFold(scheme, "mem") {
+		return folder
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority + (&url.URL{Path: "/" + path}).EscapedPath()
 }
 
 func (f *foreignStores) get(ctx context.Context, url string) (*blobstore.Store, error) {
@@ -47,7 +60,7 @@ func (f *foreignStores) get(ctx context.Context, url string) (*blobstore.Store, 
 	if s, ok := f.open[url]; ok {
 		return s, nil
 	}
-	s, err := blobstore.Open(ctx, url)
+	s, err := f.opener(ctx, url)
 	if err != nil {
 		return nil, err
 	}

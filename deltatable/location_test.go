@@ -1,6 +1,7 @@
 package deltatable_test
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -85,5 +86,54 @@ func TestAbsolutePaths(t *testing.T) {
 	}
 	if n := len(snapshot(t, tab).Files()); n != 0 {
 		t.Errorf("%d files are still live", n)
+	}
+}
+
+// Paths into other buckets are opened by Options.Open, under the URL that their
+// folder has: encoded once, as the action's path is.
+func TestPathsIntoOtherStores(t *testing.T) {
+	store, err := blobstore.Open(t.Context(), "mem://paths-into-other-stores")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := blobstore.Open(t.Context(), "mem://other-store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened []string
+	o := *testOptions()
+	o.Open = func(_ context.Context, url string) (*blobstore.Store, error) {
+		opened = append(opened, url)
+		return other, nil
+	}
+	tab := deltatable.NewTable(store, &o)
+	create(t, tab, "id long", nil, nil)
+	s := snapshot(t, tab)
+	var adds []*deltatable.Add
+	for i, folder := range []string{"s3a://other", "s3a://other/a%20b/p=50%2525%3F", "abfss://c@account.example/t", "mem://m/x%20y"} {
+		a := write(t, tab, s.Layout(), batch(t, s.Schema(), `[{"id":`+string(rune('0'+i))+`}]`))[0]
+		data, err := store.Get(t.Context(), a.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := string(rune('a'+i)) + " b.parquet"
+		if err := other.Put(t.Context(), name, data); err != nil {
+			t.Fatal(err)
+		}
+		a.Path = folder + "/" + url.PathEscape(name)
+		adds = append(adds, a)
+	}
+	if _, err := tab.TryCommit(t.Context(), s, &deltatable.Commit{Operation: "CLONE", Adds: adds}); err != nil {
+		t.Fatal(err)
+	}
+	got := scanRows(t, snapshot(t, tab), nil)
+	slices.Sort(got)
+	if d := cmp.Diff([]string{`{"id":0}`, `{"id":1}`, `{"id":2}`, `{"id":3}`}, got); d != "" {
+		t.Error("-want +got\n", d)
+	}
+	slices.Sort(opened)
+	want := []string{"abfss://c@account.example/t", "mem://m/x y", "s3a://other/", "s3a://other/a%20b/p=50%2525%3F"}
+	if d := cmp.Diff(want, opened); d != "" {
+		t.Error("-want +got\n", d)
 	}
 }

@@ -30,7 +30,7 @@ func NewTable(store *blobstore.Store, o *Options) *Table {
 	t := &Table{
 		store: store, engine: defaultEngine, workers: defaultWorkers,
 		now:       time.Now, //nolint:forbidigo // the default of Options.Now
-		undecided: &Retry{Max: 12, For: 2 * time.Minute}, foreign: new(foreignStores),
+		undecided: &Retry{Max: 12, For: 2 * time.Minute}, foreign: &foreignStores{opener: blobstore.Open},
 	}
 	if o == nil {
 		return t
@@ -46,6 +46,9 @@ func NewTable(store *blobstore.Store, o *Options) *Table {
 	}
 	if o.Undecided != nil {
 		t.undecided = o.Undecided
+	}
+	if o.Open != nil {
+		t.foreign.opener = o.Open
 	}
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/action"
 	"github.com/deltafold/deltafold/deltatable/internal/deltalog"
 	"github.com/deltafold/deltafold/deltatable/internal/schema"
@@ -70,6 +71,9 @@ type Options struct {
 	// Undecided bounds how long a commit whose outcome is unknown is put again
 	// (R8). Default: 12 attempts within 2 minutes.
 	Undecided *Retry
+	// Open opens the stores beside the table's own: those that absolute paths of
+	// its actions lie in. Default blobstore.Open.
+	Open func(ctx context.Context, url string) (*blobstore.Store, error)
 }
 
 // Retry bounds attempts. The nil *Retry and zero fields mean the defaults:

@@ -1,6 +1,7 @@
 package changefile
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -37,19 +38,20 @@ func FromBytes(name string, data []byte) Source {
 	}}
 }
 
-// FromStore is the object under key in s, under the name name. Parquet is read
-// from it in ranges.
+// readAhead is how much of an object is asked for at once where it is read from
+// its beginning: every request of an object store costs a round trip.
+const readAhead = 8 << 20
+
+// FromStore is the object under key in s, under the name name. Parquet and Arrow
+// files are read from it in ranges, others in pieces of some MB.
 func FromStore(name string, s *blobstore.Store, key string) Source {
 	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) {
-		info, err := s.Stat(ctx, key)
+		r, err := s.OpenReader(ctx, key, -1)
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.OpenReader(ctx, key, info.Size)
-		if err != nil {
-			return nil, err
-		}
-		return &storeReader{r, io.NewSectionReader(r, 0, info.Size)}, nil
+		all := io.NewSectionReader(r, 0, r.Size())
+		return &storeReader{r, bufio.NewReaderSize(all, int(min(r.Size(), readAhead)))}, nil
 	}}
 }
 

@@ -217,6 +217,9 @@ func (a *appender) fresh(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := checkOutcomes(a.table.Store().URL(), a.job.Properties[change.PropOutcomes]); err != nil {
+		return err
+	}
 	a.md, a.proto, err = deltatable.NewTableMetadata(ds, a.job.PartitionBy, a.job.Properties)
 	if err != nil {
 		return newTableError(err)

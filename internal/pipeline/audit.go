@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/deltafold/deltafold/checkpoints"
@@ -43,7 +43,7 @@ func Audit(ctx context.Context, e *Env, j *AuditJob) (*checkpoints.Report, error
 		return nil, err
 	}
 	if j.Changes != "" {
-		src, err := openChanges(j.Changes)
+		src, err := e.openChanges(ctx, j.Changes)
 		if err != nil {
 			return nil, err
 		}
@@ -97,39 +97,94 @@ func batchOf(files []*changefile.File) *checkpoints.Batch {
 // changesDir finds batches in a folder by their digest: every file is a batch,
 // and every folder in it is one of several files.
 type changesDir struct {
-	batches [][]string
+	batches [][]changefile.Source     // files in the order of their names
 	known   map[string]map[string]int // by way of reading, then by digest
 }
 
-func openChanges(dir string) (*changesDir, error) {
-	entries, err := os.ReadDir(dir)
+func (e *Env) openChanges(ctx context.Context, dir string) (*changesDir, error) {
+	d := &changesDir{known: map[string]map[string]int{}}
+	list := listFolder
+	if isURL(dir) {
+		list = e.listStore
+	}
+	files, err := list(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("read change files: %w", err)
 	}
-	d := &changesDir{known: map[string]map[string]int{}}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !e.IsDir() {
-			if changefile.FormatOf(path) != "" {
-				d.batches = append(d.batches, []string{path})
-			}
+	if len(files) == 0 && isURL(dir) { // an object store has no folders that could be missing
+		return nil, fmt.Errorf("read change files: there is nothing at %s", dir)
+	}
+	at := map[string]int{} // folder -> batch
+	for _, f := range files {
+		if changefile.FormatOf(f.key) == "" {
 			continue
 		}
-		inner, err := os.ReadDir(path)
-		if err != nil {
-			return nil, fmt.Errorf("read change files: %w", err)
+		folder, _, inside := strings.Cut(f.key, "/")
+		i, seen := at[folder]
+		if !inside || !seen {
+			i = len(d.batches)
+			d.batches = append(d.batches, nil)
 		}
-		var files []string
-		for _, f := range inner {
-			if !f.IsDir() && changefile.FormatOf(f.Name()) != "" {
-				files = append(files, filepath.Join(path, f.Name()))
-			}
+		if inside {
+			at[folder] = i
 		}
-		if len(files) > 0 {
-			d.batches = append(d.batches, files)
-		}
+		d.batches[i] = append(d.batches[i], f.source)
 	}
 	return d, nil
+}
+
+// changeFile is a file of a folder of change files.
+type changeFile struct {
+	key    string // below the folder, of one or two parts
+	source changefile.Source
+}
+
+// listFolder lists the files of a local folder and of the folders in it.
+func listFolder(_ context.Context, dir string) ([]changeFile, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []changeFile
+	add := func(key string) {
+		name := filepath.Join(dir, filepath.FromSlash(key))
+		out = append(out, changeFile{key, changefile.FromFile(name, name)})
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			add(e.Name())
+			continue
+		}
+		inner, err := os.ReadDir(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range inner {
+			if !f.IsDir() {
+				add(e.Name() + "/" + f.Name())
+			}
+		}
+	}
+	return out, nil
+}
+
+// listStore is listFolder for the folder at a URL.
+func (e *Env) listStore(ctx context.Context, dir string) ([]changeFile, error) {
+	store, err := e.open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []changeFile
+	for info, err := range store.List(ctx, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		if strings.Count(info.Key, "/") <= 1 {
+			base, _ := cutQuery(store.URL())
+			out = append(out, changeFile{info.Key, changefile.FromStore(base+"/"+info.Key, store, info.Key)})
+		}
+	}
+	return out, nil
 }
 
 // Batch implements checkpoints.BatchSource. A batch is read as its run read it.
@@ -171,8 +226,8 @@ func (d *changesDir) Batch(ctx context.Context, want *checkpoints.BatchRequest) 
 
 func (d *changesDir) read(ctx context.Context, i int, o *changefile.Options) ([]*changefile.File, error) {
 	var files []*changefile.File
-	for _, path := range slices.Sorted(slices.Values(d.batches[i])) {
-		f, err := changefile.Read(ctx, changefile.FromFile(path, path), o)
+	for _, src := range d.batches[i] {
+		f, err := changefile.Read(ctx, src, o)
 		if err != nil {
 			return nil, err
 		}

@@ -79,6 +79,9 @@ func Create(ctx context.Context, e *Env, j *CreateJob) (*TableReport, error) {
 		return nil, err
 	}
 	rep.Table = t.Store().URL()
+	if err := checkOutcomes(rep.Table, j.Roles.Outcomes); err != nil {
+		return nil, err
+	}
 	landed, err := t.TryCommit(ctx, nil, createCommit(rep.Mode, made))
 	var lost *deltatable.ConflictError
 	if errors.As(err, &lost) {
@@ -205,9 +208,16 @@ func SplitProperties(given []string) (props map[string]string, outcomes string, 
 }
 
 // outcomesLocation makes a relative path absolute: the property is read again
-// from other working directories.
+// from other working directories. A URL has no parameters: a table is read with
+// the endpoint and the credentials of who reads it.
 func outcomesLocation(v string) (string, error) {
-	if v == change.OutcomesNone || strings.Contains(v, "://") {
+	if err := CheckLocation(v); err != nil {
+		return "", err
+	}
+	if _, query := cutQuery(v); query != "" {
+		return "", usage("property %s is a URL with parameters, which a table does not keep: leave out what follows the ?", change.PropOutcomes)
+	}
+	if v == change.OutcomesNone || isURL(v) {
 		return v, nil
 	}
 	abs, err := filepath.Abs(v)

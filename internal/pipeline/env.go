@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -33,7 +32,9 @@ type Env struct {
 	// Undecided bounds how long a commit whose outcome is unknown is put again
 	// (R8); nil is the default of deltatable.
 	Undecided *deltatable.Retry
-	// Open opens the store at a path or URL; nil is blobstore.Open.
+	// Store is how object stores are opened; nil is the default of blobstore.
+	Store *blobstore.Config
+	// Open opens the store at a path or URL; nil is blobstore.OpenWith and Store.
 	Open func(ctx context.Context, url string) (*blobstore.Store, error)
 }
 
@@ -52,16 +53,12 @@ func (e *Env) step(format string, args ...any) {
 
 // OpenTable opens the table at a path or URL; it need not be there yet.
 func (e *Env) OpenTable(ctx context.Context, url string) (*deltatable.Table, error) {
-	open := e.Open
-	if open == nil {
-		open = blobstore.Open
-	}
-	store, err := open(ctx, url)
+	store, err := e.open(ctx, url)
 	if err != nil {
-		return nil, fmt.Errorf("open table %s: %w", url, err)
+		return nil, fmt.Errorf("open table: %w", err)
 	}
 	return deltatable.NewTable(store, &deltatable.Options{
-		Now: e.Now, Engine: e.Engine, Workers: e.Workers, Undecided: e.Undecided,
+		Now: e.Now, Engine: e.Engine, Workers: e.Workers, Undecided: e.Undecided, Open: e.open,
 	}), nil
 }
 
@@ -90,7 +87,9 @@ func (e *Env) inputs(files []string) (*inputs, error) {
 	}
 	in := &inputs{}
 	for _, name := range files {
-		in.names = append(in.names, name)
+		if err := CheckLocation(name); err != nil {
+			return nil, err
+		}
 		switch {
 		case name == stdinName:
 			if e.Stdin == nil {
@@ -101,49 +100,31 @@ func (e *Env) inputs(files []string) (*inputs, error) {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
 			in.sources = append(in.sources, changefile.FromBytes(name, data))
-		case strings.Contains(name, "://"):
-			in.sources = append(in.sources, fromStore(name))
+		case isURL(name):
+			in.sources = append(in.sources, e.fromStore(name))
 		default:
 			in.sources = append(in.sources, changefile.FromFile(name, name))
 		}
+		in.names = append(in.names, in.sources[len(in.sources)-1].Name)
 	}
 	return in, nil
 }
 
-// fromStore is a file behind a URL, read through a store on its folder.
-func fromStore(location string) changefile.Source {
-	return changefile.Source{Name: location, Open: func(ctx context.Context) (io.ReadCloser, error) {
+// fromStore is a file behind a URL, read through a store on its folder. Its name
+// is the URL without parameters, which say how to get there.
+func (e *Env) fromStore(location string) changefile.Source {
+	name, _ := cutQuery(location)
+	return changefile.Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		dir, key, err := splitURL(location)
 		if err != nil {
 			return nil, err
 		}
-		store, err := blobstore.Open(ctx, dir)
+		store, err := e.open(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
-		data, err := store.Get(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		return io.NopCloser(strings.NewReader(string(data))), nil
+		return changefile.FromStore(name, store, key).Open(ctx)
 	}}
-}
-
-// splitURL splits the URL of a file into its folder and the file's name there.
-// The folder stays a URL, to be decoded by who opens it; the name is a key: in a
-// file URL it is percent-encoded.
-func splitURL(location string) (dir, key string, err error) {
-	dir, key = path.Split(location)
-	if trimmed := strings.TrimSuffix(dir, "/"); !strings.HasSuffix(trimmed, "//") { // file:/// stays the root
-		dir = trimmed
-	}
-	if strings.HasPrefix(location, "file:") {
-		key, err = url.PathUnescape(key)
-	}
-	if err == nil && key == "" {
-		err = fmt.Errorf("%s names no file", location)
-	}
-	return dir, key, err
 }
 
 // batchName is the default name of a batch: the base name of its first file.

@@ -195,7 +195,10 @@ func (k *mergeKind) project(a *applier) {
 
 // tableSource opens the source as a Delta table; nil if it is not one.
 func (k *mergeKind) tableSource(ctx context.Context, a *applier) (*deltatable.Table, error) {
-	if len(k.source.Files) != 1 || changefile.FormatOf(k.source.Files[0]) != "" || k.source.Files[0] == stdinName {
+	if len(k.source.Files) != 1 || k.source.Files[0] == stdinName {
+		return nil, nil
+	}
+	if base, _ := cutQuery(k.source.Files[0]); changefile.FormatOf(base) != "" {
 		return nil, nil
 	}
 	t, err := a.env.OpenTable(ctx, k.source.Files[0])

@@ -80,17 +80,12 @@ type outcomeRun struct {
 	version, read *deltatable.Version
 }
 
-// OutcomesURL is where the outcomes of a state table are.
-func OutcomesURL(state, property string) string {
-	if property != "" {
-		return property
-	}
-	return strings.TrimRight(state, "/") + "-outcomes"
-}
-
 func (e *Env) openOutcomes(ctx context.Context, state, property string) (*outcomesTable, error) {
 	if property == change.OutcomesNone {
 		return nil, nil
+	}
+	if err := checkOutcomes(state, property); err != nil {
+		return nil, err
 	}
 	url := OutcomesURL(state, property)
 	t, err := e.OpenTable(ctx, url)
@@ -255,7 +250,7 @@ func (o *outcomesTable) write(ctx context.Context, r *outcomeRun) (*pending, err
 	if err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
-	p := &pending{Schema: ds.JSON(), Location: o.table.Store().URL(), adds: adds, run: r.id}
+	p := &pending{Schema: ds.JSON(), Location: o.location(), adds: adds, run: r.id}
 	for _, a := range adds {
 		p.Adds = append(p.Adds, &pendingAdd{a.Path, a.Size, a.ModificationTime, a.Stats, a.Tags})
 	}
@@ -357,6 +352,13 @@ func isLost(err error) bool {
 	var conflict *deltatable.ConflictError
 	var matrix *deltatable.TransactionConflictError
 	return errors.As(err, &conflict) || errors.As(err, &matrix)
+}
+
+// location is the table's URL as it is recorded: without the parameters, which
+// say how to get there from here.
+func (o *outcomesTable) location() string {
+	base, _ := cutQuery(o.table.Store().URL())
+	return base
 }
 
 func (o *outcomesTable) tryCommit(ctx context.Context, p *pending, sch *arrow.Schema) (bool, error) {

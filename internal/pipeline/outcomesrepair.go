@@ -57,7 +57,7 @@ func (o *outcomesTable) repair(ctx context.Context, state *deltatable.Table, sna
 			return fmt.Errorf("version %d: %w", v, err)
 		}
 		if !there {
-			if p.Location == o.table.Store().URL() {
+			if p.Location == o.location() {
 				o.lost = append(o.lost, fmt.Sprintf("%s (version %d)", p.run, v))
 			}
 			continue

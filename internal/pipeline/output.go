@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/internal/rowfile"
 )
 
@@ -34,7 +33,7 @@ func (e *Env) output(ctx context.Context, q *query, t *target) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, done, err := t.open(ctx)
+	w, done, err := e.target(ctx, t)
 	if err != nil {
 		return 0, err
 	}
@@ -63,13 +62,13 @@ func (e *Env) output(ctx context.Context, q *query, t *target) (int64, error) {
 	return n, nil
 }
 
-// open gives the writer, and what ends it: with an error nothing stays.
-func (t *target) open(ctx context.Context) (io.Writer, func(error) error, error) {
+// target gives the writer, and what ends it: with an error nothing stays.
+func (e *Env) target(ctx context.Context, t *target) (io.Writer, func(error) error, error) {
 	switch {
 	case t.file == "":
 		return t.out, func(err error) error { return err }, nil
-	case strings.Contains(t.file, "://"):
-		return openObject(ctx, t.file)
+	case isURL(t.file):
+		return e.openObject(ctx, t.file)
 	}
 	f, err := os.CreateTemp(filepath.Dir(t.file), ".deltafold-*")
 	if err != nil {
@@ -96,12 +95,12 @@ func (t *target) open(ctx context.Context) (io.Writer, func(error) error, error)
 	}, nil
 }
 
-func openObject(ctx context.Context, location string) (io.Writer, func(error) error, error) {
+func (e *Env) openObject(ctx context.Context, location string) (io.Writer, func(error) error, error) {
 	dir, key, err := splitURL(location)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := blobstore.Open(ctx, dir)
+	store, err := e.open(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -198,6 +198,7 @@ func formatOf(asked, file string) string {
 	if asked != "" {
 		return asked
 	}
+	file, _ = cutQuery(file)
 	if i := strings.LastIndexByte(file, '.'); i >= 0 {
 		switch ext := strings.ToLower(file[i+1:]); ext {
 		case "ndjson", "json":

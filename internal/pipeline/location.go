@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/merge/change"
+)
+
+// open opens the store at a path or URL. It is the only place where a run opens
+// one, so that all have the run's configuration.
+func (e *Env) open(ctx context.Context, location string) (*blobstore.Store, error) {
+	if err := CheckLocation(location); err != nil {
+		return nil, err
+	}
+	if e.Open != nil {
+		return e.Open(ctx, location)
+	}
+	return blobstore.OpenWith(ctx, location, e.Store)
+}
+
+// CheckLocation refuses a URL that holds credentials, without repeating them:
+// locations are printed, recorded in outcomes and kept in tables.
+func CheckLocation(location string) error {
+	scheme, authority, query, ok := urlParts(location)
+	if !ok {
+		return nil
+	}
+	const where = "credentials come from the environment or from the cloud's own files, never from a URL"
+	user, _, hasUser := strings.Cut(authority, "@")
+	// The container of abfss://container@account is no user.
+	if hasUser && !strings.HasPrefix(scheme, "abfs") && !strings.HasPrefix(scheme, "wasb") || strings.Contains(user, ":") && (hasUser || isCloud(scheme)) {
+		return usage("the %s URL holds a user or a password: %s", scheme, where)
+	}
+	for pair := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if isSecret(name) {
+			return usage("the %s URL holds a secret (parameter %s): %s", scheme, name, where)
+		}
+	}
+	return nil
+}
+
+// urlParts splits scheme://authority/path?query of a URL of an object store, or
+// of one of the web. Folders and memory have no such parts: their names are
+// taken as they are.
+func urlParts(location string) (scheme, authority, query string, ok bool) {
+	scheme, rest, ok := strings.Cut(location, "://")
+	scheme = strings.ToLower(scheme)
+	if !ok || scheme == "file" || scheme == "mem" || strings.ContainsAny(scheme, "/\\ ") {
+		return "", "", "", false
+	}
+	rest, query, _ = strings.Cut(rest, "?")
+	authority, _, _ = strings.Cut(rest, "/")
+	// A secret key may hold slashes, which end what a URL takes for its authority.
+	if at := strings.LastIndexByte(rest, '@'); at > len(authority) && strings.Contains(authority, ":") {
+		authority = rest[:at+1]
+	}
+	return scheme, authority, query, true
+}
+
+// isCloud tells schemes whose authority is a bucket, which has no port.
+func isCloud(scheme string) bool { return scheme != "http" && scheme != "https" }
+
+// isSecret tells the names under which query parameters carry credentials.
+func isSecret(name string) bool {
+	name = strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+	if slices.Contains([]string{"sig", "sas", "key", "se", "sp", "sv"}, name) {
+		return true
+	}
+	for _, part := range []string{"secret", "password", "passwd", "token", "signature", "credential", "accesskey", "accountkey", "apikey", "awskey", "sastoken"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutQuery splits the parameters, '?' included, from a URL of an object store.
+func cutQuery(location string) (base, query string) {
+	if _, _, _, ok := urlParts(location); !ok {
+		return location, ""
+	}
+	if i := strings.IndexByte(location, '?'); i >= 0 {
+		return location[:i], location[i:]
+	}
+	return location, ""
+}
+
+// isURL tells a URL from a path.
+func isURL(location string) bool { return strings.Contains(location, "://") }
+
+// isLocal says whether a location is on this machine: a path, or a file URL.
+func isLocal(location string) bool {
+	scheme, _, ok := strings.Cut(location, "://")
+	return !ok || strings.EqualFold(scheme, "file")
+}
+
+// splitURL splits the URL of a file into the URL of its folder and the file's
+// name there. The folder stays a URL, with the parameters, to be decoded by who
+// opens it; the name is a key: in a URL it is percent-encoded.
+func splitURL(location string) (dir, key string, err error) {
+	base, query := cutQuery(location)
+	dir, key = path.Split(base)
+	if trimmed := strings.TrimSuffix(dir, "/"); !strings.HasSuffix(trimmed, "//") && !strings.HasSuffix(trimmed, ":/") { // file:/// stays the root
+		dir = trimmed
+	}
+	if !strings.HasPrefix(strings.ToLower(location), "mem:") {
+		key, err = url.PathUnescape(key)
+	}
+	if err == nil && (key == "" || strings.HasSuffix(dir, "://")) {
+		err = fmt.Errorf("%s names no file", base)
+	}
+	return dir + query, key, err
+}
+
+// OutcomesURL is where the outcomes of a state table are: at the property, by
+// default beside the table. A table that is a whole bucket has no beside: its
+// outcomes lie below it, under a name that readers of the table pass over.
+func OutcomesURL(state, property string) string {
+	if property != "" {
+		return property
+	}
+	base, query := cutQuery(state)
+	base = strings.TrimRight(base, "/")
+	if _, authority, _, ok := urlParts(state); ok && strings.HasSuffix(base, "://"+authority) {
+		return base + "/_outcomes" + query
+	}
+	return base + "-outcomes" + query
+}
+
+// checkOutcomes refuses a location that only this machine could find again: the
+// table is read from others.
+func checkOutcomes(state, property string) error {
+	if property == "" || property == change.OutcomesNone || isLocal(state) || !isLocal(property) {
+		return nil
+	}
+	return usage("property %s is %s, a folder of this machine, and the table is at %s: give a URL, or none", change.PropOutcomes, property, state)
+}

@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/merge/change"
+)
+
+func TestCheckLocationRefusesCredentialsWithoutRepeatingThem(t *testing.T) {
+	for _, bad := range []string{
+		"s3://AKIAHIDDEN:hidden@bucket/t",
+		"s3://AKIAHIDDEN:hid/den+hidden@bucket/t",
+		"s3a://AKIAHIDDEN@bucket/t",
+		"S3://AKIAHIDDEN:hidden@bucket/t",
+		"s3://hidden:hidden/t",
+		"gs://hidden@bucket/t",
+		"https://me:hidden@example.org/b/t",
+		"abfss://c:hidden@account.dfs.core.windows.net/t",
+		"azblob://container/t?sig=hidden",
+		"az://container/t?sv=2024&se=2030&sp=r&sig=hidden",
+		"s3://b/t?X-Amz-Signature=hidden",
+		"s3://b/t?x-amz-credential=hidden",
+		"s3://b/t?region=eu&secret_access_key=hidden",
+		"s3://b/t?region=eu&AWS%5FSecret_Access_Key=hidden",
+		"s3://b/t?awssecretaccesskey=hidden",
+		"s3://b/t?session-token=hidden",
+		"gs://b/t?access_token=hidden",
+		"azblob://c/t?account_key=hidden",
+	} {
+		err := CheckLocation(bad)
+		var u *UsageError
+		if !errors.As(err, &u) {
+			t.Errorf("%s: got %v, want a mistake of usage", bad, err)
+			continue
+		}
+		if strings.Contains(strings.ToLower(err.Error()), "hidden") {
+			t.Errorf("%s: the message repeats it: %v", bad, err)
+		}
+	}
+	for _, good := range []string{
+		"t", "./a@b:c", "/a/b?sig=1", "file:///a@b/c?", "mem://a@b:c", "s3://b", "s3://b/t/", "s3a://b/time=10:00/x@y.jsonl",
+		"s3://b/t?region=eu-west-1&endpoint=http://127.0.0.1:9000&kms_key_id=abc",
+		"abfss://container@account.dfs.core.windows.net/t", "wasbs://c@a.blob.core.windows.net/t", "https://example.org:8080/x",
+	} {
+		if err := CheckLocation(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+}
+
+func TestOutcomesLieBesideTheTable(t *testing.T) {
+	for _, c := range []struct{ state, property, want string }{
+		{"file:///a/t", "", "file:///a/t-outcomes"},
+		{"mem://t", "", "mem://t-outcomes"},
+		{"s3://b/t", "", "s3://b/t-outcomes"},
+		{"s3://b/a/t/", "", "s3://b/a/t-outcomes"},
+		{"s3://b/t?region=eu", "", "s3://b/t-outcomes?region=eu"},
+		{"s3://b", "", "s3://b/_outcomes"},
+		{"s3://b?region=eu", "", "s3://b/_outcomes?region=eu"},
+		{"abfss://c@a.dfs.core.windows.net", "", "abfss://c@a.dfs.core.windows.net/_outcomes"},
+		{"abfss://c@a.dfs.core.windows.net/t", "", "abfss://c@a.dfs.core.windows.net/t-outcomes"},
+		{"s3://b/t", "s3://o/x", "s3://o/x"},
+	} {
+		if got := OutcomesURL(c.state, c.property); got != c.want {
+			t.Errorf("%s, %q: got %s, want %s", c.state, c.property, got, c.want)
+		}
+	}
+}
+
+func TestSplitURLOfObjectStores(t *testing.T) {
+	type split struct{ Dir, Key string }
+	for location, want := range map[string]split{
+		"file:///a/b%20c.jsonl":             {"file:///a", "b c.jsonl"},
+		"file:///b.jsonl":                   {"file:///", "b.jsonl"},
+		"mem://m/b%20c.jsonl":               {"mem://m", "b%20c.jsonl"},
+		"s3://b/x.jsonl":                    {"s3://b", "x.jsonl"},
+		"s3://b/a/x.jsonl?region=eu":        {"s3://b/a?region=eu", "x.jsonl"},
+		"s3://b/a%20b/x%3Fy.jsonl":          {"s3://b/a%20b", "x?y.jsonl"},
+		"abfss://c@a.example/d/x.jsonl":     {"abfss://c@a.example/d", "x.jsonl"},
+		"S3A://b/x.jsonl?endpoint=http://h": {"S3A://b?endpoint=http://h", "x.jsonl"},
+	} {
+		dir, key, err := splitURL(location)
+		if d := cmp.Diff(want, split{dir, key}); d != "" || err != nil {
+			t.Errorf("%s: %v %s", location, err, d)
+		}
+	}
+	for _, location := range []string{"s3://b", "s3://b/", "s3://b/a/", "s3://b?region=eu", "file:///"} {
+		if _, _, err := splitURL(location); err == nil {
+			t.Errorf("%s: it names no file and was taken", location)
+		}
+	}
+}
+
+// bucketEnv opens s3:// URLs in memory, by their part before the parameters,
+// under canonical URLs that keep the parameters.
+func bucketEnv(t *testing.T) *Env {
+	name := memURL(t)
+	return &Env{Open: func(ctx context.Context, url string) (*blobstore.Store, error) {
+		base, query := cutQuery(url)
+		base = strings.TrimRight(base, "/")
+		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(base, "s3://"), "/")
+		s, err := blobstore.Open(ctx, name+"-"+bucket+"-"+strings.ReplaceAll(prefix, "/", "-"))
+		if err != nil {
+			return nil, err
+		}
+		var d blobstore.Driver
+		s.Wrap(func(in blobstore.Driver) blobstore.Driver { d = in; return in })
+		return blobstore.New(d, base+query), nil
+	}}
+}
+
+// What says how to get to a store from here is not kept in a table: neither in
+// its log, nor in its outcomes.
+func TestParametersOfURLsAreNotStored(t *testing.T) {
+	e := bucketEnv(t)
+	const query = "?endpoint=http://127.0.0.1:9000&region=marker"
+	in, err := e.open(t.Context(), "s3://b/in"+query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"change_id":"1","entity_id":"a","source_version":1,"operation":"upsert","value":"x"}` + "\n"
+	if err := in.Put(t.Context(), "batch-1.jsonl", []byte(row)); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := Apply(t.Context(), e, &ApplyJob{Table: "s3://b/t/" + query, Files: []string{"s3://b/in/batch-1.jsonl" + query}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rep.Batch, "batch-1.jsonl"; got != want {
+		t.Errorf("batch %q, want %q", got, want)
+	}
+	if got, want := rep.Outcomes, "s3://b/t-outcomes"+query; got != want {
+		t.Errorf("outcomes at %s, want %s", got, want)
+	}
+	objects := 0
+	for _, url := range []string{"s3://b/t", "s3://b/t-outcomes"} {
+		s, err := e.open(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for info, err := range s.List(t.Context(), "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := s.Get(t.Context(), info.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects++
+			for _, secret := range []string{"marker", "127.0.0.1", "?"} {
+				if bytes.Contains(data, []byte(secret)) && strings.HasSuffix(info.Key, ".json") {
+					t.Errorf("%s/%s holds %q:\n%s", url, info.Key, secret, data)
+				}
+			}
+		}
+	}
+	if objects < 4 {
+		t.Errorf("%d objects were looked at, want log entries and data files of both tables", objects)
+	}
+	var out bytes.Buffer
+	_, err = ReadOutcomes(t.Context(), e, &OutcomesJob{Table: "s3://b/t", Columns: []string{"_file", "outcome"}, Format: "jsonl", Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), `{"_file":"s3://b/in/batch-1.jsonl","outcome":"accepted"}`+"\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	audit, err := Audit(t.Context(), e, &AuditJob{Table: "s3://b/t", Changes: "s3://b/in" + query, Full: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(audit.Findings) > 0 {
+		t.Error(audit.Findings)
+	}
+	if _, err := Audit(t.Context(), e, &AuditJob{Table: "s3://b/t", Changes: "s3://b/nothing"}); err == nil {
+		t.Error("a folder of change files without any was taken")
+	}
+}
+
+// The outcomes of a table in an object store are where others find them too.
+func TestOutcomesOfABucketAreInABucket(t *testing.T) {
+	const prop = change.PropOutcomes
+	for _, given := range []string{prop + "=s3://b/o?endpoint=http://h", prop + "=s3://k:hidden@b/o", prop + "=azblob://c/o?sig=hidden"} {
+		_, _, err := SplitProperties([]string{given})
+		var u *UsageError
+		if !errors.As(err, &u) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: got %v, want a mistake of usage", given, err)
+		}
+	}
+	e := bucketEnv(t)
+	for _, where := range []string{"./outcomes", "file:///outcomes"} {
+		_, outcomes, err := SplitProperties([]string{prop + "=" + where})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u *UsageError
+		_, err = Create(t.Context(), e, &CreateJob{Table: "s3://b/t", Schema: "id long, v long, p string", Roles: RoleFlags{Keys: []string{"id"}, Versions: []string{"v"}, Outcomes: outcomes}})
+		if !errors.As(err, &u) {
+			t.Errorf("create, %s: got %v, want a mistake of usage", where, err)
+		}
+		_, err = Append(t.Context(), e, &AppendJob{Table: "s3://b/t", Files: []string{writeLines(t, `{"id":1}`)}, Schema: "id long", Properties: map[string]string{prop: outcomes}})
+		if !errors.As(err, &u) {
+			t.Errorf("append, %s: got %v, want a mistake of usage", where, err)
+		}
+	}
+}
