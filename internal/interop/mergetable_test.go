@@ -1,7 +1,10 @@
 package interop
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -134,6 +137,30 @@ func mergeValue(v tabletest.Value, t arrow.DataType) any {
 		return time.Unix(int64(v)*86400, 0).UTC().Format(time.DateOnly)
 	case tabletest.Time:
 		return time.UnixMicro(int64(v)).UTC().Format("2006-01-02T15:04:05.000000Z")
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return map[string]string{"NaN": "NaN", "+Inf": "Infinity", "-Inf": "-Infinity"}[strconv.FormatFloat(v, 'g', -1, 64)]
+		}
+		return json.RawMessage(strconv.FormatFloat(v, 'e', -1, 64)) // keeps the sign of -0.0
+	case tabletest.List:
+		out := []any{}
+		for _, e := range v {
+			out = append(out, mergeValue(e, t.(*arrow.ListType).Elem()))
+		}
+		return out
+	case tabletest.Struct:
+		out := map[string]any{}
+		for i, f := range t.(*arrow.StructType).Fields() {
+			out[f.Name] = mergeValue(v[i], f.Type)
+		}
+		return out
+	case tabletest.Map:
+		m := t.(*arrow.MapType)
+		pairs := [][2]any{}
+		for _, e := range v {
+			pairs = append(pairs, [2]any{mergeValue(e[0], m.KeyType()), mergeValue(e[1], m.ItemType())})
+		}
+		return map[string]any{"$map": pairs}
 	}
 	return v
 }

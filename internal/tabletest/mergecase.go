@@ -27,14 +27,16 @@ type MergeCase struct {
 	Clauses []MergeClause
 
 	keys int // of the target's columns, the first are keys
+	rich bool
 }
 
 // MergeClause is one WHEN clause as SQL text.
 type MergeClause struct {
-	When   string // MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE
-	Cond   string // "" for none
-	Action string // UPDATE, DELETE, INSERT
-	All    bool   // SET *, INSERT *
+	When   string   // MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE
+	Cond   string   // "" for none
+	Action string   // UPDATE, DELETE, INSERT
+	All    bool     // SET *, INSERT *
+	Except []string // columns of the target that All leaves out
 	// Set are columns of the target, unquoted, with their values.
 	Set [][2]string
 }
@@ -55,6 +57,14 @@ type MergeProfile struct {
 	NoDots       bool // no partition column has a dot in its name
 	NoOdd        bool // ON has an equality of columns
 	Simple       bool // neither CASE nor arithmetic
+
+	NoDecimalParts  bool // no partition column is a decimal
+	BareConditions  bool // no TRY_CAST, no LENGTH in ON and WHEN
+	TypedLiterals   bool // an int is written as a CAST, a NULL condition as well
+	NoRlike         bool // regexp_like instead of RLIKE
+	PlainDoubles    bool // neither NaN nor infinite nor -0.0
+	NoNestedCompare bool // no comparison of structs or arrays
+	NoNestedCalls   bool // nested values are only read whole
 }
 
 // TargetRows are all rows of the table.
@@ -69,12 +79,11 @@ func (c *MergeCase) TargetRows() []Row {
 // Next is another source and another statement for the same table.
 func (c *MergeCase) Next(seed uint64, p MergeProfile) *MergeCase {
 	g := &mergeGen{r: NewRand(seed), p: p, keys: c.keys, c: &MergeCase{
-		Seed: seed, keys: c.keys, Target: c.Target, Partition: c.Partition, Small: c.Small,
+		Seed: seed, keys: c.keys, rich: c.rich, Target: c.Target, Partition: c.Partition, Small: c.Small,
 	}}
 	g.source()
 	g.fill()
-	g.c.On = g.on()
-	g.clauses()
+	g.statement()
 	return g.c
 }
 
@@ -102,15 +111,26 @@ func (w *MergeClause) sql() string {
 	switch {
 	case w.Action == "DELETE":
 	case w.Action == "UPDATE" && w.All:
-		out += " SET *"
+		out += " SET *" + w.except()
 	case w.Action == "UPDATE":
 		out += " SET " + strings.Join(sets, ", ")
 	case w.All:
-		out += " *"
+		out += " *" + w.except()
 	default:
 		out += " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
 	}
 	return out
+}
+
+func (w *MergeClause) except() string {
+	if len(w.Except) == 0 {
+		return ""
+	}
+	names := make([]string, len(w.Except))
+	for i, n := range w.Except {
+		names[i] = Quoted(n)
+	}
+	return " EXCEPT (" + strings.Join(names, ", ") + ")"
 }
 
 // Quoted is a name in backticks.
@@ -124,6 +144,8 @@ type mergeGen struct {
 	keys     int  // of the target's columns, the first are keys
 	extreme  bool // integers at the ends of their range occur
 	fallible bool // the expression at hand may fail for a row
+	// condition says that the expression at hand is in ON or the condition of a clause.
+	condition bool
 }
 
 var (
@@ -138,21 +160,33 @@ var (
 
 // NewMergeCase makes the case of a seed.
 func NewMergeCase(seed uint64, p MergeProfile) *MergeCase {
-	g := &mergeGen{r: NewRand(seed), p: p, c: &MergeCase{Seed: seed}}
+	g := &mergeGen{r: NewRand(seed), p: p, c: &MergeCase{Seed: seed, rich: isRich(seed)}}
 	g.extreme = !p.NoErrors && g.chance(12)
 	g.target()
 	g.source()
 	g.fill()
-	g.c.On = g.on()
-	g.clauses()
+	g.statement()
 	return g.c
 }
+
+func (g *mergeGen) statement() {
+	g.condition = true
+	g.c.On = g.on()
+	g.condition = false
+	g.clauses()
+}
+
+// bare says that the expression at hand is to hold no TRY_CAST and no LENGTH.
+func (g *mergeGen) bare() bool { return g.condition && g.p.BareConditions }
 
 func (g *mergeGen) chance(percent int) bool { return g.r.IntN(100) < percent }
 
 func oneOf[T any](g *mergeGen, list ...T) T { return list[g.r.IntN(len(list))] }
 
 func (g *mergeGen) someType() arrow.DataType {
+	if g.c.rich && g.chance(35) {
+		return oneOf(g, richTypes...)
+	}
 	n := len(mergeTypes)
 	if g.p.NoTimestamps {
 		n--
@@ -173,7 +207,7 @@ func (g *mergeGen) target() {
 	fields := make([]arrow.Field, n)
 	for i := range fields {
 		t := g.someType()
-		for i < g.keys && t.ID() == arrow.BOOL && g.chance(80) {
+		for i < g.keys && (isNested(t) || t.ID() == arrow.BOOL && g.chance(80)) {
 			t = g.someType()
 		}
 		fields[i] = arrow.Field{Name: names[i], Type: t, Nullable: true}
@@ -185,7 +219,7 @@ func (g *mergeGen) target() {
 	}
 	for range 1 + g.r.IntN(2) {
 		i := g.r.IntN(n)
-		if g.p.NoDots && strings.Contains(fields[i].Name, ".") {
+		if g.p.NoDots && strings.Contains(fields[i].Name, ".") || !g.canPartition(fields[i].Type) {
 			continue
 		}
 		if len(g.c.Partition) < n-1 && !contains(g.c.Partition, fields[i].Name) {
@@ -245,9 +279,14 @@ func (g *mergeGen) recased(name string) string {
 func (g *mergeGen) otherType(t arrow.DataType) arrow.DataType {
 	switch t.ID() {
 	case arrow.INT16, arrow.INT32, arrow.INT64:
+		if g.c.rich && !g.p.NoErrors && g.chance(25) {
+			return arrow.PrimitiveTypes.Float64
+		}
 		return oneOf[arrow.DataType](g, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int8)
 	case arrow.DECIMAL128:
 		return oneOf[arrow.DataType](g, &arrow.Decimal128Type{Precision: 14, Scale: 3}, &arrow.Decimal128Type{Precision: 6, Scale: 1}, arrow.PrimitiveTypes.Int32)
+	case arrow.FLOAT64:
+		return oneOf[arrow.DataType](g, arrow.PrimitiveTypes.Int32, mergeDecimal, arrow.PrimitiveTypes.Int64)
 	}
 	return t
 }
@@ -329,6 +368,9 @@ func (g *mergeGen) value(t arrow.DataType, nulls int) Value {
 		return Date(19723 + g.r.IntN(6))
 	case *arrow.TimestampType:
 		return Time(1704067200000000 + int64(g.r.IntN(6))*3_600_000_001)
+	}
+	if v := g.richValue(t); v != nil {
+		return v
 	}
 	panic(fmt.Sprintf("tabletest: no values of type %s here", t))
 }

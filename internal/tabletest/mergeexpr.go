@@ -91,6 +91,8 @@ func (g *mergeGen) literal(t arrow.DataType, nulls int) string {
 		return "DATE '" + time.Unix(int64(v.(Date))*86400, 0).UTC().Format("2006-01-02") + "'"
 	case *arrow.TimestampType:
 		return "TIMESTAMP '" + time.UnixMicro(int64(v.(Time))).UTC().Format("2006-01-02 15:04:05.000000") + "Z'"
+	case *arrow.Float64Type:
+		return doubleLiteral(v.(float64))
 	}
 	if v == Value(int64(-9223372036854775808)) {
 		return "-9223372036854775807"
@@ -117,7 +119,15 @@ func (g *mergeGen) predicate(sc scope, depth int) string {
 				oneOf(g, " END", " ELSE "+g.predicate(sc, depth-1)+" END", " ELSE NULL END", " ELSE TRUE END")
 		}
 	}
+	if g.c.rich && g.chance(12) {
+		if p := g.richPredicate(sc); p != "" {
+			return p
+		}
+	}
 	t := sc.columns[g.r.IntN(len(sc.columns))].typ
+	if isNested(t) {
+		return g.nestedPredicate(sc, t)
+	}
 	x := g.operand(sc, t, depth)
 	switch g.r.IntN(13) {
 	case 0:
@@ -141,7 +151,7 @@ func (g *mergeGen) predicate(sc scope, depth int) string {
 		}
 	case 6:
 		if g.chance(25) {
-			return oneOf(g, "TRUE", "FALSE", "NULL", "1 = 1")
+			return oneOf(g, "TRUE", "FALSE", g.nothing(), "1 = 1")
 		}
 	}
 	return x + " " + oneOf(g, "=", "<>", "<", "<=", ">", ">=") + " " + g.operand(sc, t, depth)
@@ -160,7 +170,12 @@ func (g *mergeGen) expr(sc scope, t arrow.DataType, depth, nulls int) string {
 		if same != "" && g.chance(75) {
 			return same
 		}
-		return g.typedLiteral(t, nulls)
+		return g.constant(sc, t, nulls)
+	}
+	if g.c.rich && g.chance(30) {
+		if p := g.part(sc, t); p != "" {
+			return p
+		}
 	}
 	sub := func() string { return g.expr(sc, t, depth-1, nulls) }
 	if g.p.Simple {
@@ -172,12 +187,18 @@ func (g *mergeGen) expr(sc scope, t arrow.DataType, depth, nulls int) string {
 	case 1:
 		return "COALESCE(" + sub() + ", " + sub() + ")"
 	case 2:
+		if isNested(t) {
+			return "COALESCE(" + sub() + ", " + sub() + ")" // NULLIF compares, and maps do not
+		}
 		if !g.p.NoFunctions && (g.p.NoIf || g.chance(50)) {
 			return "NULLIF(" + sub() + ", " + sub() + ")"
 		}
 		if !g.p.NoFunctions {
 			return "IF(" + g.predicate(sc, depth-1) + ", " + sub() + ", " + sub() + ")"
 		}
+	}
+	if e := g.richExpr(sc, t, sub); e != "" {
+		return e
 	}
 	switch {
 	case isMergeInt(t):
@@ -190,6 +211,14 @@ func (g *mergeGen) expr(sc scope, t arrow.DataType, depth, nulls int) string {
 	return sub()
 }
 
+// constant is a value that no column gives, or a nested one of such parts.
+func (g *mergeGen) constant(sc scope, t arrow.DataType, nulls int) string {
+	if isNested(t) {
+		return g.richLiteral(sc, t, nulls)
+	}
+	return g.typedLiteral(t, nulls)
+}
+
 // typedLiteral is a literal that has the type itself where engines guess
 // differently.
 func (g *mergeGen) typedLiteral(t arrow.DataType, nulls int) string {
@@ -197,10 +226,26 @@ func (g *mergeGen) typedLiteral(t arrow.DataType, nulls int) string {
 	switch {
 	case lit == "NULL":
 		return "CAST(NULL AS " + SQLType(t) + ")"
-	case isMergeInt(t) && t.ID() != arrow.INT32, t.ID() == arrow.DECIMAL128:
+	case isMergeInt(t) && (t.ID() != arrow.INT32 || g.p.TypedLiterals), t.ID() == arrow.DECIMAL128:
 		return "CAST(" + lit + " AS " + SQLType(t) + ")"
 	}
 	return lit
+}
+
+// nothing is a condition that is NULL.
+func (g *mergeGen) nothing() string {
+	if g.p.TypedLiterals {
+		return "CAST(NULL AS BOOLEAN)"
+	}
+	return "NULL"
+}
+
+// small is a small number to compute with.
+func (g *mergeGen) small(n string) string {
+	if g.p.TypedLiterals {
+		return "CAST(" + n + " AS INT)"
+	}
+	return n
 }
 
 // SQLType is the name of a type in SQL.
@@ -224,6 +269,14 @@ func SQLType(t arrow.DataType) string {
 		return "TIMESTAMP"
 	case *arrow.Decimal128Type:
 		return fmt.Sprintf("DECIMAL(%d,%d)", t.Precision, t.Scale)
+	case *arrow.Float64Type:
+		return "DOUBLE"
+	case *arrow.StructType:
+		return "STRUCT<a: INT, b: STRING>"
+	case *arrow.ListType:
+		return "ARRAY<INT>"
+	case *arrow.MapType:
+		return "MAP<STRING, INT>"
 	}
 	panic(fmt.Sprintf("tabletest: no SQL for type %s", t))
 }
@@ -232,20 +285,17 @@ func (g *mergeGen) integer(sc scope, t arrow.DataType, sub func() string) string
 	risky := g.fallible && !g.p.NoErrors
 	switch g.r.IntN(6) {
 	case 0:
-		if text := g.column(sc, func(o arrow.DataType) bool { return o.ID() == arrow.STRING }); text != "" && !g.p.NoFunctions {
-			if risky && g.chance(15) {
-				return "CAST(" + text + " AS " + SQLType(t) + ")"
-			}
-			return "TRY_CAST(" + text + " AS " + SQLType(t) + ")"
+		if text := g.column(sc, isText); text != "" && !g.p.NoFunctions {
+			return g.ofText(text, t, risky)
 		}
 	case 1:
 		if risky && g.chance(30) {
 			return sub() + " % " + sub()
 		}
-		return sub() + " % " + oneOf(g, "2", "3")
+		return sub() + " % " + g.small(oneOf(g, "2", "3"))
 	case 2:
-		if text := g.column(sc, func(o arrow.DataType) bool { return o.ID() == arrow.STRING }); text != "" && !g.p.NoFunctions {
-			return "LENGTH(" + text + ")"
+		if text := g.column(sc, isText); text != "" && !g.p.NoFunctions {
+			return g.lengthOf(text)
 		}
 	case 3:
 		if d := g.column(sc, func(o arrow.DataType) bool { return o.ID() == arrow.DECIMAL128 }); d != "" && !g.extreme {
@@ -255,7 +305,30 @@ func (g *mergeGen) integer(sc scope, t arrow.DataType, sub func() string) string
 	if g.extreme && !risky {
 		return sub()
 	}
-	return sub() + oneOf(g, " + ", " - ") + oneOf(g, sub(), "1", "2")
+	if g.c.rich && risky && g.chance(15) {
+		if d := g.column(sc, isDouble); d != "" {
+			return "CAST(" + d + " AS " + SQLType(t) + ")"
+		}
+	}
+	return sub() + oneOf(g, " + ", " - ") + oneOf(g, sub(), g.small("1"), g.small("2"))
+}
+
+// ofText is a text read as an integer.
+func (g *mergeGen) ofText(text string, t arrow.DataType, risky bool) string {
+	switch {
+	case risky && g.chance(15):
+		return "CAST(" + text + " AS " + SQLType(t) + ")"
+	case g.bare():
+		return "CAST(7 AS " + SQLType(t) + ")"
+	}
+	return "TRY_CAST(" + text + " AS " + SQLType(t) + ")"
+}
+
+func (g *mergeGen) lengthOf(text string) string {
+	if g.bare() {
+		return "CAST(1 AS INT)"
+	}
+	return "LENGTH(" + text + ")"
 }
 
 func (g *mergeGen) textual(sc scope, sub func() string) string {
@@ -324,7 +397,7 @@ func (g *mergeGen) equality(i int) string {
 	case typ.ID() == arrow.STRING && !g.p.NoFunctions && !g.p.Simple && g.chance(8):
 		t, s = "UPPER("+t+")", "UPPER("+s+")"
 	case isMergeInt(typ) && !g.extreme && !g.p.Simple && g.chance(8):
-		s += " + 1"
+		s += " + " + g.small("1")
 	case g.chance(4):
 		s = g.typedLiteral(typ, 0)
 	}
@@ -370,7 +443,9 @@ func (g *mergeGen) clause(when, sides string, last bool) {
 		w.Action = "DELETE"
 	}
 	if !last || g.chance(45) {
+		g.condition = true
 		w.Cond = g.predicate(g.scope(sides, sides), 2)
+		g.condition = false
 	}
 	if w.Action != "DELETE" {
 		g.assignments(&w, sides)
@@ -387,7 +462,10 @@ func (g *mergeGen) assignments(w *MergeClause, sides string) {
 		}
 		complete = complete && has
 	}
-	if strings.Contains(sides, "s") && (complete && g.chance(35) || g.chance(1)) {
+	if strings.Contains(sides, "s") && g.c.rich && g.chance(20) && g.exceptions(w) {
+		return
+	}
+	if strings.Contains(sides, "s") && (complete && g.chance(35) || g.chance(1) && (complete || !g.p.NoErrors)) {
 		w.All = true
 		return
 	}

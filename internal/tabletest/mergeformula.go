@@ -19,9 +19,13 @@ const (
 	kBool
 	kInt // of some width
 	kDecimal
+	kDouble
 	kText
 	kDay
 	kInstant
+	kStruct
+	kList
+	kMap
 )
 
 type otype struct {
@@ -45,6 +49,14 @@ func typeOfArrow(t arrow.DataType) otype {
 		return otype{kind: kDay}
 	case *arrow.TimestampType:
 		return otype{kind: kInstant}
+	case *arrow.Float64Type:
+		return otype{kind: kDouble}
+	case *arrow.StructType:
+		return otype{kind: kStruct}
+	case *arrow.ListType:
+		return otype{kind: kList}
+	case *arrow.MapType:
+		return otype{kind: kMap}
 	}
 	panic(fmt.Sprintf("tabletest: the oracle knows no type %s", t))
 }
@@ -82,7 +94,7 @@ func (f *formula) mapped(t otype, g func(any) (any, error)) *formula {
 
 // stored is the formula by ANSI store assignment.
 func (f *formula) stored(to otype) (*formula, error) {
-	numeric := func(t otype) bool { return t.kind == kInt || t.kind == kDecimal }
+	numeric := func(t otype) bool { return t.kind == kInt || t.kind == kDecimal || t.kind == kDouble }
 	dated := func(t otype) bool { return t.kind == kDay || t.kind == kInstant }
 	fits := f.typ.kind == kNull || f.typ.kind == to.kind || numeric(f.typ) && numeric(to) || dated(f.typ) && dated(to)
 	if !fits {
@@ -99,6 +111,18 @@ func (f *formula) cast(to otype) (*formula, error) {
 		return f, nil
 	case from.kind == kNull:
 		return constant(to, nil), nil
+	case to.kind == kDouble && (from.kind == kInt || from.kind == kDecimal || from.kind == kText):
+		return f.mapped(to, toDouble), nil
+	case from.kind == kDouble && to.kind == kInt:
+		return f.mapped(to, func(v any) (any, error) {
+			n, err := wholeOf(v.(float64))
+			if err != nil {
+				return nil, err
+			}
+			return toNumber(n, to)
+		}), nil
+	case from.kind == kDouble || from.kind >= kStruct || to.kind >= kStruct:
+		return nil, refuse("no cast from kind %d to %d", from.kind, to.kind)
 	case to.kind == kInt || to.kind == kDecimal:
 		return f.mapped(to, func(v any) (any, error) { return toNumber(v, to) }), nil
 	case to.kind == kText:
@@ -206,6 +230,12 @@ func compareValues(a, b any) int {
 		return int(a - b.(day))
 	case instant:
 		return big.NewInt(int64(a)).Cmp(big.NewInt(int64(b.(instant))))
+	case float64:
+		return compareDoubles(a, b.(float64))
+	case Struct:
+		return compareParts(a, b.(Struct))
+	case List:
+		return compareParts(a, b.(List))
 	}
 	panic(fmt.Sprintf("tabletest: no order of %T", a))
 }
@@ -243,6 +273,8 @@ func widerOf(a, b otype) (otype, error) {
 	case a.kind == kDecimal && b.kind == kDecimal:
 		scale := max(a.scale, b.scale)
 		return otype{kind: kDecimal, digit: max(a.digit-a.scale, b.digit-b.scale) + scale, scale: scale}, nil
+	case b.kind == kDouble && (a.kind == kInt || a.kind == kDecimal):
+		return b, nil
 	case a.kind == kDay && b.kind == kInstant:
 		return b, nil
 	case a.kind == kInt && b.kind == kText:
@@ -308,6 +340,14 @@ func (c *compiler) compile(e expr.Expr) (*formula, error) {
 		return c.cases(e)
 	case *expr.Cast:
 		return c.castTo(e)
+	case *expr.Index:
+		return c.index(e)
+	case *expr.Field:
+		x, err := c.compile(e.X)
+		if err != nil {
+			return nil, err
+		}
+		return x.field(e.Name)
 	}
 	panic(fmt.Sprintf("tabletest: the oracle knows no %T", e))
 }
@@ -319,16 +359,16 @@ func (c *compiler) name(e *expr.Name) (*formula, error) {
 		if side == "s" {
 			table, q = c.o.s, c.o.st.Source.Qualifier()
 		}
-		column := e.Parts[len(e.Parts)-1]
-		if len(e.Parts) > 1 && !strings.EqualFold(e.Parts[0], q) {
-			continue
+		rest := e.Parts
+		if len(rest) > 1 && strings.EqualFold(rest[0], q) {
+			rest = rest[1:]
 		}
-		at := fieldNamed(table.Schema, column)
+		at := fieldNamed(table.Schema, rest[0])
 		if at < 0 {
 			continue
 		}
 		f := table.Schema.Field(at)
-		found = append(found, &formula{typeOfArrow(f.Type), func(t, s Row) (any, error) {
+		column := &formula{typeOfArrow(f.Type), func(t, s Row) (any, error) {
 			row := t
 			if side == "s" {
 				row = s
@@ -338,7 +378,14 @@ func (c *compiler) name(e *expr.Name) (*formula, error) {
 				return number{n: big.NewInt(n)}, nil
 			}
 			return v, nil
-		}})
+		}}
+		var err error
+		for _, part := range rest[1:] {
+			if column, err = column.field(part); err != nil {
+				return nil, err
+			}
+		}
+		found = append(found, column)
 	}
 	if len(found) != 1 {
 		return nil, refuse("%s means %d columns", e, len(found))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -243,6 +244,9 @@ func (o *mergeOracle) sets(c *oracleClause, sides string) error {
 	set := c.Set
 	if c.All {
 		for _, f := range o.t.Schema.Fields() {
+			if slices.ContainsFunc(c.Except, func(x string) bool { return strings.EqualFold(x, f.Name) }) {
+				continue
+			}
 			at := fieldNamed(o.s.Schema, f.Name)
 			if at < 0 {
 				return refuse("the source has no column %s", f.Name)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -262,6 +263,25 @@ func text(v Value) string {
 		return fmt.Sprintf("date %d", int32(x))
 	case Time:
 		return fmt.Sprintf("time %d", int64(x))
+	case List:
+		return "[" + strings.Join(textsOf(x), " ") + "]"
+	case Struct:
+		return "{" + strings.Join(textsOf(x), " ") + "}"
+	case Map:
+		entries := make([]string, len(x))
+		for i, e := range x {
+			entries[i] = text(e[0]) + ":" + text(e[1])
+		}
+		slices.Sort(entries)
+		return "map[" + strings.Join(entries, " ") + "]"
 	}
 	return fmt.Sprintf("%T %v", v, v)
+}
+
+func textsOf(vs []Value) []string {
+	out := make([]string, len(vs))
+	for i, v := range vs {
+		out[i] = text(v)
+	}
+	return out
 }
