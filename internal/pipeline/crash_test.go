@@ -85,6 +85,12 @@ var failpoints = []string{
 // randomBatch writes a change file of n changes over a small universe of keys.
 func randomBatch(t *testing.T, rng *rand.Rand, path string, n int) {
 	t.Helper()
+	writeBatch(t, rng, path, n, func() int { return rng.IntN(12) })
+}
+
+// writeBatch is randomBatch with versions of the caller's.
+func writeBatch(t *testing.T, rng *rand.Rand, path string, n int, version func() int) {
+	t.Helper()
 	var b strings.Builder
 	for i := range n {
 		op, value := "upsert", fmt.Sprintf(`"v%d"`, rng.IntN(3))
@@ -92,7 +98,7 @@ func randomBatch(t *testing.T, rng *rand.Rand, path string, n int) {
 			op, value = "delete", "null"
 		}
 		fmt.Fprintf(&b, `{"change_id":"c%d","entity_id":"k%03d","source_version":%d,"operation":"%s","value":%s}`+"\n",
-			i, rng.IntN(120), rng.IntN(12), op, value)
+			i, rng.IntN(120), version(), op, value)
 	}
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)

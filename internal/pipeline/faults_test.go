@@ -143,7 +143,7 @@ func (f *faulty) rows() []string {
 // dataFiles are the data files below a table's folder.
 func (f *faulty) dataFiles(url string) []string {
 	f.t.Helper()
-	s, err := blobstore.Open(f.t.Context(), url)
+	s, err := blobstore.OpenWith(f.t.Context(), url, f.plain.Store)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestRandomWinnersAndFaults(t *testing.T) {
 	}
 	total := map[string]int{}
 	for i := range runs {
-		c := newChaos(t, first+uint64(i))
+		c := newChaos(t, newFaulty(t), first+uint64(i))
 		c.run()
 		for k, n := range c.counts {
 			total[k] += n
@@ -78,10 +78,10 @@ type chaos struct {
 	left    int                              // winners left for the run under way
 }
 
-func newChaos(t *testing.T, seed uint64) *chaos {
+func newChaos(t *testing.T, f *faulty, seed uint64) *chaos {
 	t.Helper()
 	c := &chaos{
-		faulty: newFaulty(t), seed: seed, rng: tabletest.NewRand(seed), counts: map[string]int{},
+		faulty: f, seed: seed, rng: tabletest.NewRand(seed), counts: map[string]int{},
 		batches: map[string]tabletest.Batch{}, reports: map[string]*pipeline.ApplyReport{}, failed: map[string]error{},
 		others: map[deltatable.Version]delta{},
 	}
@@ -106,6 +106,15 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 
 // apply folds the next random batch, or the given one again under a new name.
 func (c *chaos) apply(e *pipeline.Env, b *tabletest.Batch) (string, error) {
+	c.t.Helper()
+	name, job := c.prepare(b)
+	rep, err := pipeline.Apply(c.t.Context(), e, job)
+	c.record(name, rep, err)
+	return name, err
+}
+
+// prepare writes the next random batch, or the given one, to a file.
+func (c *chaos) prepare(b *tabletest.Batch) (string, *pipeline.ApplyJob) {
 	c.t.Helper()
 	c.batchCount++
 	name := fmt.Sprintf("batch-%d.jsonl", c.batchCount)
@@ -138,7 +147,12 @@ func (c *chaos) apply(e *pipeline.Env, b *tabletest.Batch) (string, error) {
 			job.Properties["delta.targetFileSize"] = "8"
 		}
 	}
-	rep, err := pipeline.Apply(c.t.Context(), e, job)
+	return name, job
+}
+
+// record notes how the run of a batch ended. A run that was undecided may be
+// recorded again once it is known.
+func (c *chaos) record(name string, rep *pipeline.ApplyReport, err error) {
 	var undecided *deltatable.UndecidedError
 	var refused *merge.RefusedError
 	switch {
@@ -158,7 +172,6 @@ func (c *chaos) apply(e *pipeline.Env, b *tabletest.Batch) (string, error) {
 		c.counts["failed"]++
 		c.failed[name] = err
 	}
-	return name, err
 }
 
 func (c *chaos) run() {
