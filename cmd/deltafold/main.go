@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -40,10 +41,15 @@ func run(args []string, stdin io.Reader, stdout, stderr *os.File) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	a.progress.stop()
-	if ferr := a.out.Flush(); err == nil {
-		err = ferr
+	counted := a.store.stats && !a.began.IsZero() && a.held == nil
+	if eerr := errors.Join(a.end(), a.out.Flush()); err == nil {
+		err = eerr
 	}
-	return a.finish(ctx, err)
+	status := a.finish(ctx, err)
+	if counted {
+		a.errorf("stats: %s", a.statsText())
+	}
+	return status
 }
 
 // untilDone reads r until the context ends: reading standard input must not

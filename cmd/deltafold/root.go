@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/pipeline"
 )
@@ -30,7 +32,11 @@ type app struct {
 	quiet      bool
 	noProgress bool
 	timezone   string
+	store      storeFlags
+	config     *blobstore.Config // made of store by start
 	now        func() time.Time
+	began      time.Time
+	held       []byte // the object that --stats completes at the end of the run
 	// committed is the version that the run made, for the message of an
 	// interruption.
 	committed *deltatable.Version
@@ -68,6 +74,9 @@ Start with: deltafold demo`,
 	f.BoolVar(&a.quiet, "quiet", false, "print nothing but data and errors")
 	f.BoolVar(&a.noProgress, "no-progress", false, "show no progress on the terminal")
 	f.StringVar(&a.timezone, "timezone", "", "time `zone` of timestamps without one, in inputs and flags (default: refuse them)")
+	f.StringVar(&a.store.endpoint, "endpoint", "", "`URL` of the object store's server (default: as the environment says, else the cloud's own)")
+	f.BoolVar(&a.store.singleWriter, "unsafe-single-writer", false, "commit also to a store that ignores conditions: nobody else may write; the commit records it")
+	f.BoolVar(&a.store.stats, "stats", false, "print requests to object stores, bytes and time on standard error, or as a member of the --json object")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.verb = verbOf(cmd)
 		return usageError{err}
@@ -106,6 +115,11 @@ func (a *app) start(cmd *cobra.Command) error {
 	if _, err := a.zone(); err != nil {
 		return err
 	}
+	var err error
+	if a.config, err = a.store.config(); err != nil {
+		return err
+	}
+	a.began = a.now()
 	streams := slices.Contains([]string{"read", "outcomes", "demo"}, a.verb) && a.terminal.out
 	if a.terminal.err && !streams && !a.quiet && !a.noProgress {
 		a.progress = startProgress(a.stderr, time.Second)
@@ -132,7 +146,7 @@ func (a *app) zone() (*time.Location, error) {
 
 // env is what the pipeline needs of its surroundings.
 func (a *app) env() *pipeline.Env {
-	return &pipeline.Env{Now: a.now, Stdin: a.in, Progress: a.progress.step}
+	return &pipeline.Env{Now: a.now, Stdin: a.in, Progress: a.progress.step, Store: a.config}
 }
 
 // printf prints to standard output, unless --quiet.
@@ -165,12 +179,22 @@ func (a *app) warnings(list []string) {
 	}
 }
 
-// object prints v as one JSON object on one line.
+// object prints v as one JSON object on one line; under --stats at the end of
+// the run.
 func (a *app) object(v any) error {
 	a.progress.stop()
-	enc := json.NewEncoder(a.out)
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	if a.store.stats {
+		a.held = line.Bytes()
+		return nil
+	}
+	_, err := a.out.Write(line.Bytes())
+	return err
 }
 
 // tableArgs takes TABLE and, where files is set, one FILE or more.
