@@ -115,6 +115,32 @@ func (s *Store) SingleWriter() bool {
 // the way to put counting, faults or delays in between.
 func (s *Store) Wrap(wrap func(Driver) Driver) *Store { return &Store{d: wrap(s.d), url: s.url} }
 
+// Distant reports whether each request of the store costs a round trip to a
+// server: callers make fewer and more of them at once then.
+func (s *Store) Distant() bool {
+	d, ok := s.d.(driver.Distant)
+	return ok && d.Distant()
+}
+
+// GetInfo returns the whole object and its description, by one request where the
+// store can; the description may be of an object that took its place otherwise.
+func (s *Store) GetInfo(ctx context.Context, key string) ([]byte, Info, error) {
+	const step = "read"
+	if err := s.check(ctx, step, key); err != nil {
+		return nil, Info{}, err
+	}
+	if d, ok := s.d.(driver.Describer); ok {
+		data, info, err := d.ReadInfo(ctx, key)
+		return data, info, s.named(step, key, err)
+	}
+	info, err := s.d.Stat(ctx, key)
+	if err != nil {
+		return nil, Info{}, s.named(step, key, err)
+	}
+	data, err := s.d.Read(ctx, key, 0, -1)
+	return data, info, s.named(step, key, err)
+}
+
 // Get returns the whole object.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	const step = "read"
@@ -148,8 +174,10 @@ type Reader struct {
 }
 
 // OpenReader opens an object. size is what the caller believes its size in bytes
-// to be (an add action says), -1 if unknown: a hint that spares object stores a
-// request. ctx holds for the reader's whole life.
+// to be (an add action or a listing says), -1 if unknown: a hint that spares object
+// stores requests; a wrong one does no harm. Who gives a size says too that the key
+// is written once: stores may give what they read of that key and size before. ctx
+// holds for the reader's whole life.
 func (s *Store) OpenReader(ctx context.Context, key string, size int64) (*Reader, error) {
 	const step = "open"
 	if err := s.check(ctx, step, key); err != nil {

@@ -87,7 +87,9 @@ type Driver interface {
 	// up to the end. An off at or past the end gives none.
 	Read(ctx context.Context, key string, off, n int64) ([]byte, error)
 	// OpenReader opens an object. size is what the caller believes its size to
-	// be, -1 if it does not know; a driver may spare a request with it.
+	// be, -1 if it does not know; a driver may spare a request with it. Who gives a
+	// size says too that the key is written once: a driver may give what it read of
+	// an object of that key and size before. A wrong size does no harm.
 	OpenReader(ctx context.Context, key string, size int64) (Reader, error)
 	// Put writes the object whole, replacing what is there at once; it is durable
 	// when Put returns nil. A reader sees the old or the new object, never parts.
@@ -105,6 +107,19 @@ type Driver interface {
 	Stat(ctx context.Context, key string) (Info, error)
 	// Delete removes an object; none being there is no error.
 	Delete(ctx context.Context, key string) error
+}
+
+// Describer is a [Driver] that reads an object and describes it in one request.
+type Describer interface {
+	// ReadInfo returns all bytes of an object, and the object's description.
+	ReadInfo(ctx context.Context, key string) ([]byte, Info, error)
+}
+
+// Distant is a [Driver] that may be behind a network.
+type Distant interface {
+	// Distant reports whether a request costs a round trip, so that it is worth
+	// while to save requests and to make many at once.
+	Distant() bool
 }
 
 // SingleWriter is a [Driver] that may write without conditions because its

@@ -2,48 +2,420 @@ package remote
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"github.com/deltafold/deltafold/blobstore/internal/driver"
 )
 
-// reader reads one object by one request a call.
-type reader struct {
-	ctx  context.Context //nolint:containedctx // the driver's contract: it holds for the reader's life
-	s    *store
-	info driver.Info
+// Reading bounds how objects are read at random. The zero value of a member
+// means its default.
+type Reading struct {
+	// Small is the size up to which an object is fetched whole when it is opened.
+	// Default 1 MiB.
+	Small int64
+	// Tail is how much of the end of a larger object is fetched when it is opened:
+	// the footer of a Parquet file. Default 64 KiB.
+	Tail int64
+	// Unsized is how much of the end is fetched where the size is not known
+	// before. Default 256 KiB.
+	Unsized int64
+	// Gap is how much between two ranges is fetched along with them, if they want
+	// no less. Default 1 MiB.
+	Gap int64
+	// Block is the most bytes of one request. Default 8 MiB.
+	Block int64
+	// Window is how many bytes one reader fetches before they are read. Default
+	// 16 MiB.
+	Window int64
+	// Parallel is how many requests the readers of one driver have in flight.
+	// Default 16.
+	Parallel int
+	// Kept is how many bytes of ends and small objects are kept for the next time
+	// they are opened. Default 64 MiB.
+	Kept int64
 }
 
-// OpenReader is [driver.Driver]'s.
-func (s *store) OpenReader(ctx context.Context, key string, _ int64) (driver.Reader, error) {
-	info, err := s.Stat(ctx, key)
+// near is the gap that is always fetched along: less than what a request costs.
+const near = 64 << 10
+
+func (r Reading) withDefaults() Reading {
+	set := func(v *int64, def int64) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	set(&r.Small, 1<<20)
+	set(&r.Tail, 64<<10)
+	set(&r.Unsized, 256<<10)
+	set(&r.Gap, 1<<20)
+	set(&r.Block, 8<<20)
+	set(&r.Window, 16<<20)
+	set(&r.Kept, 64<<20)
+	if r.Parallel <= 0 {
+		r.Parallel = 16
+	}
+	return r
+}
+
+// OpenReader is [driver.Driver]'s. See [readers.open].
+func (s *store) OpenReader(ctx context.Context, key string, size int64) (driver.Reader, error) {
+	r, err := s.readers.open(ctx, key, size)
 	if err != nil {
 		return nil, err
 	}
-	return &reader{ctx: ctx, s: s, info: info}, nil
+	return r, nil
 }
 
+// ReadInfo is [driver.Describer]'s.
+func (s *store) ReadInfo(ctx context.Context, key string) ([]byte, driver.Info, error) {
+	return s.fetch(ctx, key, driver.Range{Off: 0, N: -1}, "")
+}
+
+// Distant is [driver.Distant]'s.
+func (s *store) Distant() bool { return true }
+
+// fetchFunc gets a part of an object, as [Bucket] names parts, and repeats what
+// can be repeated. Fewer bytes than asked for come only where the object ends.
+type fetchFunc func(ctx context.Context, key string, part driver.Range, etag string) ([]byte, driver.Info, error)
+
+// readers opens objects for one driver. Safe for concurrent use.
+type readers struct {
+	fetch fetchFunc
+	o     Reading
+	slots chan struct{} // one for each request in flight
+	kept  *holder
+}
+
+func newReaders(fetch fetchFunc, o Reading) *readers {
+	o = o.withDefaults()
+	return &readers{fetch: fetch, o: o, slots: make(chan struct{}, o.Parallel), kept: newHolder(o.Kept)}
+}
+
+// get is fetch within the bound of requests in flight.
+func (s *readers) get(ctx context.Context, key string, part driver.Range, etag string) ([]byte, driver.Info, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, driver.Info{}, ctx.Err()
+	}
+	defer func() { <-s.slots }()
+	return s.fetch(ctx, key, part, etag)
+}
+
+// open opens an object by one request, or none: who passes a size (of an add
+// action, of a listing) reads what is written once under its name, and may get
+// what was read of it before. A wrong size costs a request.
+func (s *readers) open(ctx context.Context, key string, size int64) (*reader, error) {
+	var end *held
+	if size >= 0 {
+		end = s.kept.get(key, size)
+	}
+	if end == nil {
+		var err error
+		if end, err = s.end(ctx, key, size); err != nil {
+			return nil, err
+		}
+		s.kept.put(end)
+	}
+	r := &reader{s: s, end: end}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r, nil
+}
+
+// end fetches the end of an object, or all of a small one.
+func (s *readers) end(ctx context.Context, key string, size int64) (*held, error) {
+	// NB: not by the end of the object where its size is known: not every store
+	// counts ranges from there.
+	part := driver.Range{Off: 0, N: s.o.Small}
+	switch {
+	case size < 0:
+		part = driver.Range{Off: -s.o.Unsized, N: -1}
+	case size > s.o.Small:
+		part = driver.Range{Off: size - s.o.Tail, N: s.o.Tail}
+	}
+	data, info, err := s.get(ctx, key, part, "")
+	if err != nil {
+		return nil, err
+	}
+	off := part.Off
+	if off < 0 {
+		off = max(0, info.Size-s.o.Unsized)
+	}
+	if off+int64(len(data)) != info.Size { // another size than believed, or grown past Small
+		off = max(0, info.Size-s.o.Tail)
+		part = driver.Range{Off: off, N: info.Size - off}
+		if data, err = s.exactly(ctx, key, part, info); err != nil {
+			return nil, err
+		}
+	}
+	return &held{key: key, etag: info.ETag, size: info.Size, off: off, data: data}, nil
+}
+
+// exactly fetches a part that lies in the object described by is.
+func (s *readers) exactly(ctx context.Context, key string, part driver.Range, is driver.Info) ([]byte, error) {
+	if part.N == 0 {
+		return nil, nil
+	}
+	data, info, err := s.get(ctx, key, part, is.ETag)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size != is.Size || is.ETag != "" && info.ETag != "" && info.ETag != is.ETag {
+		return nil, &Error{Class: Changed, Err: errors.New("the object was replaced while it was read")}
+	}
+	if int64(len(data)) != part.N {
+		return nil, &Error{Err: fmt.Errorf("%d of %d bytes came: %w", len(data), part.N, io.ErrUnexpectedEOF)}
+	}
+	return data, nil
+}
+
+// recent is how many runs of reads a reader follows at once: as many columns as
+// a file commonly has.
+const recent = 16
+
+// reader is a [driver.Reader] and a [driver.Prefetcher]. It stays with the
+// object that it opened: once that is replaced, reads fail.
+type reader struct {
+	s      *readers
+	end    *held
+	ctx    context.Context //nolint:containedctx // the driver's contract: it holds for the reader's life
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	blocks  []*block // ascending, disjoint, below end.off
+	queue   []*block // not begun yet, in the order wished for
+	ahead   int64    // bytes of hinted blocks that are begun
+	asked   []*block // those that a read asked for, the oldest first
+	runs    []runEnd // ends of the latest such reads
+	running sync.WaitGroup
+}
+
+// runEnd is where a read ended and how much was fetched for it.
+type runEnd struct{ off, n int64 }
+
 // Size is [driver.Reader]'s.
-func (r *reader) Size() int64 { return r.info.Size }
+func (r *reader) Size() int64 { return r.end.size }
+
+// Close ends requests in flight.
+func (r *reader) Close() error {
+	r.cancel()
+	r.running.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocks, r.queue, r.asked, r.ahead = nil, nil, nil, 0
+	return nil
+}
 
 // ReadAt is [io.ReaderAt]'s.
 func (r *reader) ReadAt(p []byte, off int64) (int, error) {
-	if off >= r.info.Size {
-		return 0, io.EOF
+	if off < 0 {
+		return 0, fmt.Errorf("read from byte %d", off)
 	}
-	if len(p) == 0 {
-		return 0, nil
+	n := 0
+	for n < len(p) && off < r.end.size {
+		if off >= r.end.off {
+			got := copy(p[n:], r.end.data[off-r.end.off:])
+			n, off = n+got, off+int64(got)
+			continue
+		}
+		got, err := r.some(p[n:min(int64(len(p)), int64(n)+r.end.off-off)], off)
+		n, off = n+got, off+int64(got)
+		if err != nil {
+			return n, err
+		}
 	}
-	data, _, err := r.s.fetch(r.ctx, r.info.Key, driver.Range{Off: off, N: int64(len(p))}, r.info.ETag)
-	if err != nil {
-		return 0, err
-	}
-	n := copy(p, data)
 	if n < len(p) {
 		return n, io.EOF
 	}
 	return n, nil
 }
 
-// Close is [driver.Reader]'s.
-func (r *reader) Close() error { return nil }
+// some reads at least a byte out of one block.
+func (r *reader) some(p []byte, off int64) (int, error) {
+	for {
+		b := r.find(int64(len(p)), off)
+		select {
+		case <-b.done:
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		}
+		if b.err == nil {
+			n := copy(p, b.data[off-b.off:])
+			r.taken(b, int64(n))
+			return n, nil
+		}
+		r.forget(b)
+		if !b.ahead || final(b.err) {
+			return 0, b.err
+		}
+		// A hint's failure: the read asks for itself.
+	}
+}
+
+// final says whether asking again is of no use.
+func final(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Class == NotFound || e.Class == Changed || e.Class == Refused)
+}
+
+// find returns the block that holds off, begun; it makes one where there is none.
+func (r *reader) find(n, off int64) *block {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.at(off)
+	if i < len(r.blocks) && r.blocks[i].off <= off {
+		b := r.blocks[i]
+		if !b.begun { // it is needed now, whatever the window says
+			r.queue = slices.DeleteFunc(r.queue, func(q *block) bool { return q == b })
+			r.begin(b)
+		}
+		return b
+	}
+	limit := r.end.off
+	if i < len(r.blocks) {
+		limit = r.blocks[i].off
+	}
+	return r.ask(n, off, limit)
+}
+
+// at is the index of the first block that ends after off.
+func (r *reader) at(off int64) int {
+	i, _ := slices.BinarySearchFunc(r.blocks, off, func(b *block, off int64) int {
+		if b.end() > off {
+			return 1
+		}
+		return -1
+	})
+	return i
+}
+
+// ask begins to fetch n bytes from off on, no further than limit, that nobody
+// foresaw. Where reads go on from earlier ones more is fetched, and what follows
+// that too.
+func (r *reader) ask(n, off, limit int64) *block {
+	size, more := max(n, near), int64(0)
+	run := slices.IndexFunc(r.runs, func(e runEnd) bool { return e.off == off })
+	if run >= 0 {
+		size = max(size, min(2*r.runs[run].n, r.s.o.Block/2))
+		more = size
+		r.runs = slices.Delete(r.runs, run, run+1)
+	}
+	var first *block
+	stop := min(limit, off+size+more)
+	for at := off; at < stop; {
+		b := newBlock(at, min(min(size, r.s.o.Block), stop-at))
+		b.ahead = first != nil && at >= off+n
+		r.insert(b)
+		r.asked = append(r.asked, b)
+		r.begin(b)
+		if first == nil {
+			first = b
+		}
+		at = b.end()
+	}
+	if len(r.runs) == recent {
+		r.runs = r.runs[1:]
+	}
+	r.runs = append(r.runs, runEnd{stop, size})
+	r.bound()
+	return first
+}
+
+// bound drops the oldest blocks of unforeseen reads beyond the window.
+func (r *reader) bound() {
+	var sum int64
+	for _, b := range r.asked {
+		sum += b.n
+	}
+	for i := 0; i < len(r.asked) && sum > r.s.o.Window; {
+		b := r.asked[i]
+		if !b.finished() {
+			i++
+			continue
+		}
+		sum -= b.n
+		r.remove(b) // of asked too
+	}
+}
+
+func (r *reader) insert(b *block) {
+	r.blocks = slices.Insert(r.blocks, r.at(b.off), b)
+}
+
+// begin makes a block's request; the lock is held.
+func (r *reader) begin(b *block) {
+	b.begun = true
+	if b.hinted {
+		r.ahead += b.n
+	}
+	r.running.Go(func() {
+		defer close(b.done)
+		is := driver.Info{Size: r.end.size, ETag: r.end.etag}
+		b.data, b.err = r.s.exactly(r.ctx, r.end.key, driver.Range{Off: b.off, N: b.n}, is)
+	})
+}
+
+// advance begins what is queued as far as the window allows; the lock is held.
+func (r *reader) advance() {
+	for len(r.queue) > 0 && (r.ahead == 0 || r.ahead+r.queue[0].n <= r.s.o.Window) {
+		b := r.queue[0]
+		r.queue = r.queue[1:]
+		r.begin(b)
+	}
+}
+
+// remove drops a block; the lock is held.
+func (r *reader) remove(b *block) {
+	i := r.at(b.off)
+	if i == len(r.blocks) || r.blocks[i] != b {
+		return // another read dropped it
+	}
+	r.blocks = slices.Delete(r.blocks, i, i+1)
+	r.asked = slices.DeleteFunc(r.asked, func(a *block) bool { return a == b })
+	if b.hinted && b.begun {
+		r.ahead -= b.n
+	}
+}
+
+// taken counts what was read of a block and drops it once that is all.
+func (r *reader) taken(b *block, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.left -= n; b.left <= 0 {
+		r.remove(b)
+		r.advance()
+	}
+}
+
+// forget drops a block that failed.
+func (r *reader) forget(b *block) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(b)
+	if e, ok := errors.AsType[*Error](b.err); ok && e.Class == Changed {
+		r.s.kept.drop(r.end.key)
+	}
+	r.advance()
+}
+
+// Prefetch is [driver.Prefetcher]'s.
+func (r *reader) Prefetch(ranges []driver.Range) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return
+	}
+	l := limits{near: near, gap: r.s.o.Gap, block: r.s.o.Block}
+	for _, b := range coalesce(ranges, r.blocks, r.end.off, l) {
+		b.hinted = true
+		r.insert(b)
+		r.queue = append(r.queue, b)
+	}
+	r.advance()
+}
+
+var _ driver.Prefetcher = (*reader)(nil)
