@@ -7,6 +7,7 @@ own MERGE, with the guard as the clauses' conditions.
 
 import json
 import os
+import random
 import sys
 import time
 
@@ -83,20 +84,14 @@ def changes(file, rows, count):
     return {"changes": n, "keys": keys}
 
 
-def merge(table, file, streamed):
-    from deltalake import DeltaTable
-
-    start = time.monotonic()
-    source = duck().execute(FOLDED, {"file": file}).to_arrow_table()
-    folded = time.monotonic()
-    metrics = (
-        DeltaTable(table)
-        .merge(
+def guarded(table, source, streamed):
+    return (
+        table.merge(
             source,
             predicate="t.entity_id = s.entity_id",
             source_alias="s",
             target_alias="t",
-            streamed_exec=streamed == "streamed",
+            streamed_exec=streamed,
         )
         .when_matched_update(
             predicate="s.source_version > t.source_version",
@@ -117,8 +112,76 @@ def merge(table, file, streamed):
         )
         .execute()
     )
+
+
+def merge(table, file, streamed):
+    from deltalake import DeltaTable
+
+    start = time.monotonic()
+    source = duck().execute(FOLDED, {"file": file}).to_arrow_table()
+    folded = time.monotonic()
+    metrics = guarded(DeltaTable(table), source, streamed == "streamed")
     done = time.monotonic()
     return {"fold_seconds": folded - start, "merge_seconds": done - folded, "metrics": metrics}
+
+
+def small_batches(folder, processes, batches):
+    """Small change files with overlapping keys, the same in every run."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = random.Random(7)
+    for who in range(int(processes)):
+        for b in range(int(batches)):
+            rows = []
+            for n in range(rng.randint(1, 12)):
+                op = "delete" if rng.randrange(5) == 0 else "upsert"
+                rows.append({
+                    "change_id": f"c{n}",
+                    "entity_id": f"k{rng.randrange(200):03}",
+                    "source_version": 1 + 2 * b + rng.randrange(5),
+                    "operation": op,
+                    "value": f"v{rng.randrange(3)}" if op == "upsert" else None,
+                })
+            schema = pa.schema([(n, pa.int64() if n == "source_version" else pa.string()) for n in rows[0]])
+            pq.write_table(pa.Table.from_pylist(rows, schema), os.path.join(folder, f"batch-{who}-{b}.parquet"))
+    return {}
+
+
+def small_table(table):
+    """The table that small batches go into: 100 of their keys, unguarded."""
+    from deltalake import write_deltalake
+
+    query = """
+    SELECT format('k{:03d}', i) AS entity_id, 1::BIGINT AS source_version, 'active' AS status, 'first' AS value
+    FROM range(0, 200, 2) AS r(i)
+    """
+    write_deltalake(table, duck().execute(query).to_arrow_table())
+    return {}
+
+
+def work(table, tries, *files):
+    """One of several writers: merges files one after the other. What delta-rs
+    gives up, after the retries of its own commit, is merged anew on the newest
+    version, up to that many times in all."""
+    from deltalake import DeltaTable
+
+    gave_up, lost = {}, []
+    began = time.monotonic()
+    for file in files:
+        source = duck().execute(FOLDED, {"file": file}).to_arrow_table()
+        for n in range(int(tries)):
+            try:
+                guarded(DeltaTable(table), source, True)
+                break
+            except Exception as e:  # whatever it is, it is counted
+                name = type(e).__name__
+                gave_up[name] = gave_up.get(name, 0) + 1
+                last = f"{name}: {e}"
+                time.sleep(random.uniform(0, min(0.01 * 2**n, 1)))
+        else:
+            lost.append(f"{os.path.basename(file)}: {last}")
+    return {"seconds": time.monotonic() - began, "gave_up": gave_up, "lost": lost}
 
 
 def statement(table, file, kind, streamed):
@@ -150,16 +213,23 @@ def fingerprint(table):
     """Equal for equal multisets of rows, whatever their order and files."""
     from deltalake import DeltaTable
 
-    files = DeltaTable(table).file_uris()
+    opened = DeltaTable(table)
+    files = opened.file_uris()
     query = """
     SELECT count(*) AS rows, sum(hash(entity_id, source_version, status, value)::HUGEINT)::VARCHAR AS sum,
       count(*) FILTER (status = 'active') AS active, count(*) FILTER (status = 'deleted') AS deleted,
       count(*) FILTER (status = 'conflict') AS conflict, count(DISTINCT entity_id) AS keys
     FROM read_parquet($files)
     """
-    result = duck().execute(query, {"files": files})
+    con = duck()
+    if "://" in table:  # DuckDB reads what delta-rs fetched: it needs no access of its own
+        fetched = opened.to_pyarrow_table()
+        query = query.replace("read_parquet($files)", "fetched")
+        result = con.execute(query)
+    else:
+        result = con.execute(query, {"files": files})
     names = [d[0] for d in result.description]
-    return dict(zip(names, result.fetchone())) | {"files": len(files)}
+    return dict(zip(names, result.fetchone())) | {"files": len(files), "version": opened.version()}
 
 
 def open_table(table):
@@ -178,6 +248,6 @@ def versions():
     return {"delta-rs": deltalake.__version__, "duckdb": duckdb.__version__}
 
 
-COMMANDS = {f.__name__: f for f in (generate, changes, merge, statement, fingerprint, open_table, versions)}
+COMMANDS = {f.__name__: f for f in (generate, changes, merge, statement, fingerprint, open_table, versions, small_batches, small_table, work)}
 
 print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -46,25 +46,31 @@ func newHarness(ctx context.Context, o *options, work string) (*harness, error) 
 	if _, err := h.ask(ctx, &h.versions, "versions"); err != nil {
 		return nil, err
 	}
+	return h, nil
+}
+
+// makeTables makes the state table, for either engine, and the batches.
+func (h *harness) makeTables(ctx context.Context) error {
+	o := h.o
 	progress("making a table of %d rows in %d files", o.rows, o.files)
 	var made map[string]int64
 	if _, err := h.ask(ctx, &made, "generate", h.table, fmt.Sprint(o.rows), fmt.Sprint(o.files)); err != nil {
-		return nil, err
+		return err
 	}
 	for _, n := range o.changes {
 		if _, err := h.ask(ctx, &made, "changes", h.changes(n), fmt.Sprint(o.rows), fmt.Sprint(n)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := linkTable(h.table, h.adopted); err != nil {
-		return nil, err
+		return err
 	}
 	c, _, err := measure(ctx, h.deltafold, "adopt", h.adopted)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h.results = append(h.results, result{Task: "adopt the table (once)", Engine: "deltafold", Cost: c, Runs: 1})
-	return h, nil
+	return nil
 }
 
 func (h *harness) changes(n int) string {

@@ -4,6 +4,7 @@
 //
 //	go run ./bench                 10,000,000 rows in 16 files; 1, 100,000 and 1,000,000 changes
 //	go run ./bench -quick          the same, small: tells only that it works and that results are equal
+//	go run ./bench -concurrent     instead: 8 processes that write 100 small batches each to one table at once
 //
 // The table and the changes are made by DuckDB and delta-rs, from hashes, so
 // that every run has the same ones. Each run works on a copy whose data files
@@ -36,6 +37,10 @@ type options struct {
 	repeat  int
 	dir     string
 	peers   string
+
+	concurrent         bool
+	processes, batches int
+	at                 string
 }
 
 func main() {
@@ -61,6 +66,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if o.concurrent {
+		return h.concurrent(ctx, os.Stdout)
+	}
+	if err := h.makeTables(ctx); err != nil {
+		return err
+	}
 	if err := h.merges(ctx); err != nil {
 		return err
 	}
@@ -82,9 +93,14 @@ func parse() (*options, error) {
 	flag.IntVar(&o.repeat, "repeat", 3, "runs of each measurement; the median counts")
 	flag.StringVar(&o.dir, "dir", "", "folder for the data; needs 2 GB (default: the system's temporary folder)")
 	quick := flag.Bool("quick", false, "small sizes, one run each: a test of the harness")
+	flag.BoolVar(&o.concurrent, "concurrent", false, "several writers at once, in place of the other tasks")
+	flag.IntVar(&o.processes, "processes", 8, "with -concurrent: writers at once")
+	flag.IntVar(&o.batches, "batches", 100, "with -concurrent: batches of each writer")
+	flag.StringVar(&o.at, "at", "folder,s3", "with -concurrent: places of the table")
 	flag.Parse()
 	if *quick {
 		o.rows, o.files, *changes, o.commits, o.repeat = 200_000, 4, "1,1000,20000", 300, 1
+		o.processes, o.batches = 4, 5
 	}
 	for _, text := range strings.Split(*changes, ",") {
 		n, err := strconv.Atoi(text)
