@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -29,6 +30,10 @@ import (
 	"github.com/versity/versitygw/embedgw"
 	"github.com/versity/versitygw/s3api"
 )
+
+// copyLimit is S3's own limit on the object that CopyObject takes. NB: without it
+// versitygw refuses to copy anything, and Spark renames by copying.
+const copyLimit = 5 << 30
 
 // grace is what open requests get when the server is told to end.
 const grace = 2 * time.Second
@@ -44,7 +49,7 @@ func run() error {
 	listen := flag.String("listen", "127.0.0.1:0", "address; port 0 takes a free one")
 	root := flag.String("root", "", "folder of the buckets")
 	remove := flag.Bool("remove", false, "remove root at the end, unless killed")
-	sidecar := flag.String("sidecar", "", "folder for what objects carry; default: extended attributes, or <root>.meta where there are none")
+	sidecar := flag.String("sidecar", "", "folder for what objects carry; default: extended attributes, or beside root where there are none")
 	flag.Parse()
 	if *root == "" || flag.NArg() > 0 {
 		return errors.New("want --root DIR and no arguments")
@@ -77,7 +82,7 @@ func run() error {
 		}
 	}
 	if *remove {
-		err = errors.Join(err, os.RemoveAll(*root), os.RemoveAll(*root+".meta"))
+		err = errors.Join(err, os.RemoveAll(*root), os.RemoveAll(beside(*root)))
 	}
 	return err
 }
@@ -87,9 +92,9 @@ func run() error {
 func open(root, sidecar string) (*posix.Posix, error) {
 	if sidecar == "" {
 		if err := probe(root); err == nil {
-			return posix.New(root, meta.XattrMeta{}, posix.PosixOpts{})
+			return posix.New(root, meta.XattrMeta{}, posix.PosixOpts{CopyObjectThreshold: copyLimit})
 		}
-		sidecar = root + ".meta"
+		sidecar = beside(root)
 	}
 	if err := os.MkdirAll(sidecar, 0o755); err != nil {
 		return nil, err
@@ -98,7 +103,12 @@ func open(root, sidecar string) (*posix.Posix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return posix.New(root, store, posix.PosixOpts{SideCarDir: sidecar})
+	return posix.New(root, store, posix.PosixOpts{SideCarDir: sidecar, CopyObjectThreshold: copyLimit})
+}
+
+// beside is the sidecar's folder. Its path must not begin with that of root.
+func beside(root string) string {
+	return filepath.Join(filepath.Dir(root), "meta."+filepath.Base(root))
 }
 
 // probe tells whether files below root take extended attributes of users.
