@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 
@@ -51,16 +52,32 @@ func (s *Snapshot) OpenFile(ctx context.Context, a *Add) (*FileReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data file %q: %w", a.Path, err)
 	}
-	// NB: not a.Size. Logs with wrong sizes exist, and a footer is found from the end.
-	blob, err := store.OpenReader(ctx, key, -1)
+	// NB: a.Size is a hint. Logs with wrong sizes exist; the store knows the size.
+	blob, err := store.OpenReader(ctx, key, a.Size)
 	if err != nil {
 		return nil, s.missing(a, err)
 	}
-	f, err := datafile.Open(ctx, blob, blob.Size(), s.layout.data)
+	var in io.ReaderAt = blob
+	if store.Distant() {
+		in = distant{blob}
+	}
+	f, err := datafile.Open(ctx, in, blob.Size(), s.layout.data)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open data file %q: %w", a.Path, err), blob.Close())
 	}
 	return &FileReader{snapshot: s, add: a, blob: blob, file: f}, nil
+}
+
+// distant is a file for which the chunks to be read are fetched beforehand.
+type distant struct{ *blobstore.Reader }
+
+// Prefetch is datafile.Prefetcher's.
+func (d distant) Prefetch(ranges []datafile.Range) {
+	out := make([]blobstore.Range, len(ranges))
+	for i, r := range ranges {
+		out[i] = blobstore.Range(r)
+	}
+	d.Reader.Prefetch(out)
 }
 
 func (s *Snapshot) missing(a *Add, err error) error {

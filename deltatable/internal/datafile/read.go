@@ -48,7 +48,9 @@ func (f *File) Read(ctx context.Context, o ReadOptions) iter.Seq2[Batch, error] 
 				groups[i] = i
 			}
 		}
-		for _, g := range groups {
+		ahead := f.newAhead(plans, groups)
+		for i, g := range groups {
+			ahead.at(i)
 			if g < 0 || g >= f.RowGroups() {
 				yield(Batch{}, fmt.Errorf("read a data file: internal error: no row group %d of %d", g, f.RowGroups()))
 				return
