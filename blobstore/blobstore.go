@@ -89,15 +89,24 @@ type Request = driver.Request
 // Range is a part of an object: N bytes from Off on.
 type Range = driver.Range
 
+// NoConditionError is the refusal of a store that does not decide conditional
+// puts; see [Config].
+type NoConditionError = driver.NoConditionError
+
+// LogStoreError is the refusal of a table that others write in a way that
+// excludes only each other.
+type LogStoreError = driver.LogStoreError
+
 // Store is one root of objects. It is immutable and safe for concurrent use;
 // there is nothing to close.
 type Store struct {
-	d   Driver
-	url string
+	d    Driver
+	base Driver // d without what Wrap put in between
+	url  string
 }
 
 // New returns a store on d. url is what [Store.URL] returns.
-func New(d Driver, url string) *Store { return &Store{d: d, url: url} }
+func New(d Driver, url string) *Store { return &Store{d: d, base: d, url: url} }
 
 // URL returns the store's canonical URL, without a slash at its end. [Open]
 // opens the same store by it.
@@ -105,15 +114,33 @@ func (s *Store) URL() string { return s.url }
 
 // SingleWriter reports whether the store creates objects without the store's own
 // mutual exclusion, because it has none and [Config].UnsafeSingleWriter allows it.
-// It is known after the first Create.
+// It is known after [Store.Prepare] or the first Create.
 func (s *Store) SingleWriter() bool {
-	d, ok := s.d.(driver.SingleWriter)
+	d, ok := s.base.(driver.SingleWriter)
 	return ok && d.SingleWriter()
+}
+
+// Prepare finds out whether log entries can be created here, as the first Create
+// would: an object store that is not known to decide conditional puts is probed,
+// and the log folder is searched for marks of writers that must not share a table
+// with us. After a success further calls do nothing. Errors: *[NoConditionError],
+// *[LogStoreError], or that it could not be found out.
+func (s *Store) Prepare(ctx context.Context) error {
+	d, ok := s.base.(driver.Preparer)
+	if !ok {
+		return nil
+	}
+	if err := d.Prepare(ctx); err != nil {
+		return fmt.Errorf("prepare %s for commits: %w", s.url, err)
+	}
+	return nil
 }
 
 // Wrap returns a store on the same objects whose driver is wrap of this one's:
 // the way to put counting, faults or delays in between.
-func (s *Store) Wrap(wrap func(Driver) Driver) *Store { return &Store{d: wrap(s.d), url: s.url} }
+func (s *Store) Wrap(wrap func(Driver) Driver) *Store {
+	return &Store{d: wrap(s.d), base: s.base, url: s.url}
+}
 
 // Distant reports whether each request of the store costs a round trip to a
 // server: callers make fewer and more of them at once then.

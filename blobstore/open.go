@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -59,9 +60,32 @@ func OpenWith(ctx context.Context, location string, c *Config) (*Store, error) {
 	}
 	s, err := open(ctx, location, c)
 	if err != nil {
-		return nil, fmt.Errorf("open store %q: %w", location, err)
+		return nil, fmt.Errorf("open store %q: %w", redacted(location), err)
 	}
 	return s, nil
+}
+
+// redacted is a location without what may be secret in a URL: its user part and
+// the values behind its '?'.
+func redacted(location string) string {
+	scheme, rest, isURL := cutScheme(location)
+	if !isURL || scheme == "file" || scheme == "mem" {
+		return location
+	}
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	rest = strings.TrimPrefix(rest, "//")
+	host, path, hasPath := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 && (strings.HasPrefix(scheme, "s3") || strings.ContainsRune(host[:i], ':')) {
+		host = "…" + host[i:]
+	}
+	location = scheme + "://" + host
+	if hasPath {
+		location += "/" + path
+	}
+	if hasQuery && query != "" {
+		location += "?…"
+	}
+	return location
 }
 
 func open(ctx context.Context, location string, c *Config) (*Store, error) {
@@ -89,6 +113,9 @@ func open(ctx context.Context, location string, c *Config) (*Store, error) {
 	}
 	u, err := url.Parse(location)
 	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the location, which holds what redacted leaves out
+		}
 		return nil, err
 	}
 	d, canonical, err := opener(ctx, u, c)

@@ -21,9 +21,14 @@ var oddParts = []string{
 	".hidden", "..a", "a..", "a.", "-a", "_a", "ts=2024-01-01 00%3A00%3A00", "__HIVE_DEFAULT_PARTITION__", "A", "a", "CON", "a.json#1",
 }
 
-func testOddKeys(t *testing.T, s *blobstore.Store) {
+func testOddKeys(t *testing.T, h Harness) {
+	s := h.Open(t)
+	parts := oddParts
+	if h.XMLKeys {
+		parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return strings.Contains(p, "\x01") })
+	}
 	var want []string
-	for i, part := range oddParts {
+	for i, part := range parts {
 		for _, key := range []string{"f/" + part, part + "/f", "c/" + part, "w/" + part} {
 			want = append(want, key)
 			if err := writeOdd(t.Context(), s, key, fmt.Sprint(i, key)); err != nil {
@@ -32,7 +37,7 @@ func testOddKeys(t *testing.T, s *blobstore.Store) {
 		}
 	}
 	wantKeys(t, s, want...)
-	for i, part := range oddParts {
+	for i, part := range parts {
 		for _, key := range []string{"f/" + part, part + "/f", "c/" + part, "w/" + part} {
 			wantObject(t, s, key, fmt.Sprint(i, key))
 			if info, err := s.Stat(t.Context(), key); err != nil || info.Key != key {

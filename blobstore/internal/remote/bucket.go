@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/deltafold/deltafold/blobstore/internal/driver"
 )
@@ -77,7 +78,9 @@ type Error struct {
 	Status    int    // of HTTP; 0 if there was no answer
 	Code      string // the store's own code, such as SlowDown
 	RequestID string // as the store gave it, for its operator
-	Err       error  // without secrets: no signed URL, no header
+	// RetryAfter is how long the store asked to wait; 0 if it did not.
+	RetryAfter time.Duration
+	Err        error // without secrets: no signed URL, no header
 }
 
 // Error names the status, the store's code and the request's id.
