@@ -31,16 +31,9 @@ func (e *checkpointError) Unwrap() error { return e.err }
 // *checkpointError for damage, a *feature.UnsupportedError for V2 (by its name or by
 // its content, as V2 may sit under a classic name), and what the store returns.
 func readCheckpoint(ctx context.Context, store *blobstore.Store, c *checkpoint, yield func(action.Action)) error {
-	if c.v2 {
-		return v2Error(c.files[0].key)
-	}
-	maps := newMapCache()
-	for _, f := range c.files {
-		if err := readCheckpointFile(ctx, store, f, maps, yield); err != nil {
-			return err
-		}
-	}
-	return nil
+	parts := openParts(ctx, store, c)
+	defer parts.close()
+	return parts.read(ctx, yield)
 }
 
 func v2Error(key string) error {
@@ -49,45 +42,6 @@ func v2Error(key string) error {
 		Operation: "read",
 		Reason:    "only the V2 log checkpoint " + key + " leads to this version",
 	}
-}
-
-func readCheckpointFile(ctx context.Context, store *blobstore.Store, f checkpointFile, maps *mapCache, yield func(action.Action)) (err error) {
-	rd, err := store.OpenReader(ctx, f.key, f.size)
-	if err != nil {
-		if notFound(err) {
-			return &checkpointError{f.key, err}
-		}
-		return fmt.Errorf("read log checkpoint: %w", err)
-	}
-	defer rd.Close() // only read from
-	in := &watchedReader{r: io.NewSectionReader(rd, 0, rd.Size())}
-	defer func() {
-		// NB: the Parquet library panics on some damaged files. That is damage in
-		// stored data, not a bug of ours.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("damaged Parquet file: %v", p)
-		}
-		var unsupported *feature.UnsupportedError
-		switch {
-		case err == nil || errors.As(err, &unsupported):
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
-		case in.err != nil:
-			err = fmt.Errorf("read log checkpoint: %w", in.err)
-		default:
-			err = &checkpointError{f.key, err}
-		}
-	}()
-	pf, err := file.NewParquetReader(in)
-	if err != nil {
-		return err
-	}
-	defer pf.Close() // only read from
-	if err := checkChunks(pf, rd.Size()); err != nil {
-		return err
-	}
-	cr := &checkpointReader{file: pf, key: f.key, maps: maps, yield: yield}
-	return cr.read(ctx)
 }
 
 // checkChunks refuses a footer whose column chunks are not inside the file. NB: the
@@ -151,6 +105,7 @@ type checkpointReader struct {
 	key   string
 	maps  *mapCache
 	yield func(action.Action)
+	tell  func(leaves, groups []int) // of chunks that will be read
 }
 
 // baseColumn says whether a leaf column is among those always read. Statistics in
@@ -186,8 +141,8 @@ func parsedStatsColumn(path parquet.ColumnPath) bool {
 	return len(path) > 2 && path[0] == "add" && path[1] == "stats_parsed"
 }
 
-func (c *checkpointReader) leaves(want func(parquet.ColumnPath) bool) []int {
-	sc := c.file.MetaData().Schema
+func leavesOf(f *file.Reader, want func(parquet.ColumnPath) bool) []int {
+	sc := f.MetaData().Schema
 	var leaves []int
 	for i := range sc.NumColumns() {
 		if want(sc.Column(i).ColumnPath()) {
@@ -203,8 +158,8 @@ func (c *checkpointReader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	base := c.leaves(baseColumn)
-	parsed := c.leaves(parsedStatsColumn)
+	base := leavesOf(c.file, baseColumn)
+	parsed := leavesOf(c.file, parsedStatsColumn)
 	if len(base) == 0 {
 		return errors.New("not a log checkpoint: no column of an action")
 	}
@@ -214,6 +169,7 @@ func (c *checkpointReader) read(ctx context.Context) error {
 			return err
 		}
 		if len(bare) > 0 && len(parsed) > 0 {
+			c.tell(parsed, []int{rg})
 			if err := c.rebuildStats(ctx, fr, parsed, rg, bare); err != nil {
 				return err
 			}

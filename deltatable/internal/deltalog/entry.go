@@ -35,11 +35,11 @@ func (e *Entry) CommitInfo() *action.CommitInfo {
 // its chain if there is none, and is a *[CorruptError] if it cannot be decoded.
 func ReadEntry(ctx context.Context, store *blobstore.Store, v Version) (*Entry, error) {
 	key := EntryKey(v)
-	info, err := store.Stat(ctx, key)
+	data, info, err := store.GetInfo(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read log entry %d: %w", v, err)
 	}
-	return readEntry(ctx, store, EntryInfo{Version: v, ModTime: info.ModTime, Size: info.Size, key: key})
+	return decodeEntry(EntryInfo{Version: v, ModTime: info.ModTime, key: key}, data)
 }
 
 func readEntry(ctx context.Context, store *blobstore.Store, info EntryInfo) (*Entry, error) {
@@ -47,6 +47,10 @@ func readEntry(ctx context.Context, store *blobstore.Store, info EntryInfo) (*En
 	if err != nil {
 		return nil, fmt.Errorf("read log entry %d: %w", info.Version, err)
 	}
+	return decodeEntry(info, data)
+}
+
+func decodeEntry(info EntryInfo, data []byte) (*Entry, error) {
 	actions, err := action.Decode(data)
 	if err != nil {
 		return nil, &CorruptError{Key: info.key, Version: info.Version, Reason: "cannot decode the log entry", Err: err}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/action"
@@ -20,7 +23,7 @@ type LoadOptions struct {
 }
 
 // Load builds the state of a version. It makes one listing, from the version of
-// the hint _last_checkpoint on, reads the newest usable log checkpoint and the entries
+// the hint _last_checkpoint on or from a little below the version asked for, reads the newest usable log checkpoint and the entries
 // after it. A log checkpoint that is empty, incomplete, damaged or V2 is passed over
 // for an older one, and for the entries alone.
 //
@@ -35,7 +38,7 @@ func Load(ctx context.Context, store *blobstore.Store, o *LoadOptions) (*State, 
 		return nil, rangeError(ctx, store, *o.At)
 	}
 	if p := o.Previous; p != nil && (o.At == nil || *o.At >= p.Version) {
-		return advance(ctx, store, p, o.At)
+		return advance(ctx, store, p, o.At, nil)
 	}
 	return load(ctx, store, o.At)
 }
@@ -44,10 +47,37 @@ func Load(ctx context.Context, store *blobstore.Store, o *LoadOptions) (*State, 
 // what is new is read. A Next whose new entries no longer follow on prev, as after a
 // log cleanup, loads anew. Errors are those of [Load].
 func Next(ctx context.Context, store *blobstore.Store, prev *State) (*State, error) {
-	return advance(ctx, store, prev, nil)
+	return advance(ctx, store, prev, nil, nil)
 }
 
-func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Version) (*State, error) {
+// NextEntries is [Next] and returns the entries after prev too, ascending.
+func NextEntries(ctx context.Context, store *blobstore.Store, prev *State) (*State, []*Entry, error) {
+	var entries []*Entry
+	s, err := advance(ctx, store, prev, nil, func(e *Entry) { entries = append(entries, e) })
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Reverse(entries) // they came from the newest down
+	n := int(s.Version - prev.Version)
+	if len(entries) == n && (n == 0 || entries[0].Version == prev.Version+1) {
+		return s, entries, nil
+	}
+	// The state was loaded anew.
+	entries = make([]*Entry, n)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for i := range entries {
+		g.Go(func() (err error) {
+			entries[i], err = ReadEntry(ctx, store, prev.Version+1+Version(i))
+			return err
+		})
+	}
+	return s, entries, g.Wait()
+}
+
+// advance builds a state on top of an earlier one; keep, if not nil, is given the
+// entries read, the newest first.
+func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Version, keep func(*Entry)) (*State, error) {
 	if at != nil && *at == prev.Version {
 		return prev, nil
 	}
@@ -66,7 +96,7 @@ func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Versi
 	if !ok {
 		return load(ctx, store, at)
 	}
-	s, err := replay(ctx, store, &segment{entries: entries, target: target, prev: prev})
+	s, err := replay(ctx, store, &segment{entries: entries, target: target, prev: prev, keep: keep})
 	if notFound(err) {
 		return load(ctx, store, at)
 	}
@@ -77,6 +107,11 @@ func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Versi
 // failure is looked at again with the whole log in view, which also covers a log that
 // is cleaned up meanwhile.
 func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, error) {
+	if at != nil && *at > shortLog {
+		if s, ok := loadNear(ctx, store, *at); ok {
+			return s, nil
+		}
+	}
 	if from, ok := readHint(ctx, store); ok && from > shortLog && (at == nil || from <= *at) {
 		if l, err := list(ctx, store, from, at); err == nil && len(l.checkpoints) > 0 {
 			if s, err := build(ctx, store, l, at); err == nil {
@@ -94,6 +129,21 @@ func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, err
 		return nil, outside(ctx, store, *at, err)
 	}
 	return s, err
+}
+
+// nearVersions is how far below a version its log checkpoint is looked for first:
+// ten times the default interval, and well within one page of a listing.
+const nearVersions = 100
+
+// loadNear builds the state of a version from a listing of the versions just below
+// it, without the hint. false: that does not suffice, or it failed.
+func loadNear(ctx context.Context, store *blobstore.Store, at Version) (*State, bool) {
+	l, err := list(ctx, store, max(0, at-nearVersions), &at)
+	if err != nil || len(l.checkpoints) == 0 && at > nearVersions {
+		return nil, false
+	}
+	s, err := build(ctx, store, l, &at)
+	return s, err == nil
 }
 
 func loadWhole(ctx context.Context, store *blobstore.Store, at *Version) (*State, error) {
@@ -238,41 +288,87 @@ type segment struct {
 	checkpoint *checkpoint
 	prev       *State
 	own        *EntryInfo // target's entry, where entries is empty and it is there
+	keep       func(*Entry)
 }
 
-// replay builds the state of a segment.
+// ownEntry is the entry of a segment's version while it is read: where no entry
+// has to be replayed, for its provenance alone.
+type ownEntry struct {
+	done chan struct{} // nil: there is none to read
+	r    result
+}
+
+func startOwn(ctx context.Context, store *blobstore.Store, seg *segment) *ownEntry {
+	o := &ownEntry{}
+	if seg.own == nil || len(seg.entries) > 0 {
+		return o
+	}
+	o.done = make(chan struct{})
+	go func() {
+		defer close(o.done)
+		o.r.entry, o.r.err = readEntry(ctx, store, *seg.own)
+	}()
+	return o
+}
+
+// end waits until nothing goes on.
+func (o *ownEntry) end() {
+	if o.done != nil {
+		<-o.done
+	}
+}
+
+// wait returns the entry; nil where it is gone or damaged, as the log checkpoint is
+// enough.
+func (o *ownEntry) wait() (*Entry, error) {
+	if o.done == nil {
+		return nil, nil
+	}
+	<-o.done
+	var corrupt *CorruptError
+	if notFound(o.r.err) || errors.As(o.r.err, &corrupt) {
+		return nil, nil
+	}
+	return o.r.entry, o.r.err
+}
+
+// replay builds the state of a segment. The entries and the log checkpoint are
+// fetched at the same time.
 func replay(ctx context.Context, store *blobstore.Store, seg *segment) (*State, error) {
 	s := &State{Version: seg.target}
 	r := newReplayer(store.URL())
+	var base *parts
+	if seg.checkpoint != nil {
+		base = openParts(ctx, store, seg.checkpoint)
+		defer base.close()
+	}
+	own := startOwn(ctx, store, seg)
+	defer own.end()
 	err := readEntries(ctx, store, seg.entries, func(e *Entry) {
 		if e.Version == seg.target {
 			s.CommitInfo, s.EntryModTime = e.CommitInfo(), e.ModTime
 		}
 		r.entry(e.Actions)
+		if seg.keep != nil {
+			seg.keep(e)
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c := seg.checkpoint; c != nil {
-		if err := readCheckpoint(ctx, store, c, func(a action.Action) { r.base(a) }); err != nil {
+	if base != nil {
+		if err := base.read(ctx, func(a action.Action) { r.base(a) }); err != nil {
 			return nil, err
 		}
-		s.CheckpointVersion = &c.version
+		s.CheckpointVersion = &seg.checkpoint.version
 	}
 	if p := seg.prev; p != nil {
 		s.CheckpointVersion = p.CheckpointVersion
 	}
-	if seg.own != nil && len(seg.entries) == 0 {
-		e, err := readEntry(ctx, store, *seg.own)
-		var corrupt *CorruptError
-		switch {
-		case err == nil:
-			s.CommitInfo, s.EntryModTime = e.CommitInfo(), e.ModTime
-		case notFound(err), errors.As(err, &corrupt):
-			// The log checkpoint is enough; the entry is only provenance here.
-		default:
-			return nil, err
-		}
+	if e, err := own.wait(); err != nil {
+		return nil, err
+	} else if e != nil {
+		s.CommitInfo, s.EntryModTime = e.CommitInfo(), e.ModTime
 	}
 	if err := r.finish(s, seg.prev); err != nil {
 		return nil, err
