@@ -3,7 +3,6 @@ package deltatable
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // foreignStores keeps the stores that absolute paths of actions lie in, by
-// folder or decoded URL. It holds nothing of the table (I5).
+// folder or bucket. It holds nothing of the table (I5).
 type foreignStores struct {
 	opener func(ctx context.Context, url string) (*blobstore.Store, error)
 	mu     sync.Mutex
@@ -32,26 +31,33 @@ func (t *Table) locate(ctx context.Context, path string) (*blobstore.Store, stri
 	if !absolute {
 		return t.store, key, nil
 	}
-	slash := strings.LastIndexByte(key, '/')
-	if slash < 0 || slash == len(key)-1 {
-		return nil, "", fmt.Errorf("path %q names no file", path)
+	root, rest, err := splitForeign(key)
+	if err != nil {
+		return nil, "", fmt.Errorf("path %q: %w", path, err)
 	}
-	store, err := t.foreign.get(ctx, storeURL(key[:max(slash, 1)]))
+	store, err := t.foreign.get(ctx, root)
 	if err != nil {
 		return nil, "", err
 	}
-	return store, key[slash+1:], nil
+	return store, rest, nil
 }
 
-// storeURL is the location of a folder whose path was decoded: that of an object
-// store is decoded again by who opens it. Folders and memory are taken literally.
-func storeURL(folder string) string {
-	scheme, rest, ok := strings.Cut(folder, "://")
-	if !ok || strings.HasPrefix(folder, "/") || strings.EqualFold(scheme, "mem") {
-		return folder
+// splitForeign splits a decoded absolute path into the location of a store and the
+// key there. Of an object store that is the bucket: what is decoded already must
+// not be written into a URL, which would be decoded again. Of others the folder,
+// which is taken literally.
+func splitForeign(path string) (root, key string, err error) {
+	if scheme, rest, ok := strings.Cut(path, "://"); ok && !strings.HasPrefix(path, "/") && !strings.EqualFold(scheme, "mem") {
+		authority, key, _ := strings.Cut(rest, "/")
+		root, path = scheme+"://"+authority, key
+	} else {
+		slash := max(strings.LastIndexByte(path, '/'), 0)
+		root, path = path[:max(slash, 1)], path[slash+1:]
 	}
-	authority, path, _ := strings.Cut(rest, "/")
-	return scheme + "://" + authority + (&url.URL{Path: "/" + path}).EscapedPath()
+	if path == "" || strings.HasSuffix(path, "/") {
+		return "", "", fmt.Errorf("it names no file")
+	}
+	return root, path, nil
 }
 
 func (f *foreignStores) get(ctx context.Context, url string) (*blobstore.Store, error) {

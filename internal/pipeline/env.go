@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -14,7 +15,8 @@ import (
 	"github.com/deltafold/deltafold/internal/changefile"
 )
 
-// Env is what runs need of their surroundings. The zero value works.
+// Env is what runs need of their surroundings. The zero value works. It must not
+// be copied after first use.
 type Env struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -36,6 +38,9 @@ type Env struct {
 	Store *blobstore.Config
 	// Open opens the store at a path or URL; nil is blobstore.OpenWith and Store.
 	Open func(ctx context.Context, url string) (*blobstore.Store, error)
+
+	mu         sync.Mutex
+	parameters map[string]string // of a bucket's URL, as first given; see open
 }
 
 func (e *Env) now() time.Time {

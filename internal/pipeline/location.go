@@ -13,15 +13,42 @@ import (
 )
 
 // open opens the store at a path or URL. It is the only place where a run opens
-// one, so that all have the run's configuration.
+// one, so that all have the run's configuration. The first parameters that are
+// given for a bucket hold for all of the run in that bucket: the outcomes of a
+// table, and files that it names by absolute paths, are reached as the table is.
 func (e *Env) open(ctx context.Context, location string) (*blobstore.Store, error) {
 	if err := CheckLocation(location); err != nil {
 		return nil, err
 	}
+	location = e.withParameters(location)
 	if e.Open != nil {
 		return e.Open(ctx, location)
 	}
 	return blobstore.OpenWith(ctx, location, e.Store)
+}
+
+func (e *Env) withParameters(location string) string {
+	scheme, authority, _, ok := urlParts(location)
+	if !ok {
+		return location
+	}
+	if scheme == "s3a" || scheme == "s3n" {
+		scheme = "s3"
+	}
+	bucket := scheme + "://" + authority
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	base, query := cutQuery(location)
+	if query == "" {
+		return base + e.parameters[bucket]
+	}
+	if e.parameters == nil {
+		e.parameters = map[string]string{}
+	}
+	if _, have := e.parameters[bucket]; !have {
+		e.parameters[bucket] = query
+	}
+	return location
 }
 
 // CheckLocation refuses a URL that holds credentials, without repeating them:
@@ -109,22 +136,29 @@ func isLocal(location string) bool {
 	return !ok || strings.EqualFold(scheme, "file")
 }
 
-// splitURL splits the URL of a file into the URL of its folder and the file's
-// name there. The folder stays a URL, with the parameters, to be decoded by who
-// opens it; the name is a key: in a URL it is percent-encoded.
-func splitURL(location string) (dir, key string, err error) {
+// splitURL splits the URL of a file into the store that it lies in and its key
+// there. Of an object store that is the bucket, with the parameters; of others the
+// folder, which stays a URL. The key is decoded as the URL of a table in such a
+// store is.
+func splitURL(location string) (store, key string, err error) {
 	base, query := cutQuery(location)
-	dir, key = path.Split(base)
-	if trimmed := strings.TrimSuffix(dir, "/"); !strings.HasSuffix(trimmed, "//") && !strings.HasSuffix(trimmed, ":/") { // file:/// stays the root
-		dir = trimmed
+	scheme, authority, _, ok := urlParts(location)
+	if ok {
+		key = base[len(scheme)+len("://")+len(authority):]
+		store, key = base[:len(base)-len(key)]+query, strings.TrimPrefix(key, "/")
+	} else {
+		store, key = path.Split(base)
+		if trimmed := strings.TrimSuffix(store, "/"); !strings.HasSuffix(trimmed, "//") { // file:/// stays the root
+			store = trimmed
+		}
 	}
-	if !strings.HasPrefix(strings.ToLower(location), "mem:") {
+	if lower := strings.ToLower(location); !strings.HasPrefix(lower, "mem:") && !strings.HasPrefix(lower, "s3") {
 		key, err = url.PathUnescape(key)
 	}
-	if err == nil && (key == "" || strings.HasSuffix(dir, "://")) {
+	if err == nil && (key == "" || strings.HasSuffix(key, "/")) {
 		err = fmt.Errorf("%s names no file", base)
 	}
-	return dir + query, key, err
+	return store, key, err
 }
 
 // OutcomesURL is where the outcomes of a state table are: at the property, by

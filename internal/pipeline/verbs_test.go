@@ -387,7 +387,7 @@ func TestSplitURL(t *testing.T) {
 		"file:///b%20c%25.jsonl": {"file:///", "b c%.jsonl"},
 		"file:///a%20b/c.jsonl":  {"file:///a%20b", "c.jsonl"},
 		"mem://store/b%20.jsonl": {"mem://store", "b%20.jsonl"},
-		"s3://bucket/x/y.csv":    {"s3://bucket/x", "y.csv"},
+		"s3://bucket/x/y.csv":    {"s3://bucket", "x/y.csv"},
 	} {
 		dir, key, err := splitURL(location)
 		if err != nil || [2]string{dir, key} != want {
