@@ -30,6 +30,11 @@ const (
 	SnapshotIsolation = "SnapshotIsolation"
 )
 
+// TagUnsafeSingleWriter is the tag of commitInfo, "true", of a commit that was
+// made without the store's own mutual exclusion, because the user vouched for
+// being the only writer ([blobstore.Config]).
+const TagUnsafeSingleWriter = "deltafold.unsafeSingleWriter"
+
 // Commit is the content of a log entry to be. What depends on the attempt -
 // version, timestamps, enablement properties - is added by TryCommit, anew for
 // each (R7).
@@ -83,6 +88,9 @@ func (t *Table) TryCommit(ctx context.Context, read *Snapshot, c *Commit) (*Land
 			return nil, err
 		}
 	}
+	if err := t.store.Prepare(ctx); err != nil { // NB: before stamp: it decides SingleWriter
+		return nil, fmt.Errorf("commit version %d: %w", v, err)
+	}
 	e, err := t.stamp(read, v, c)
 	if err != nil {
 		return nil, fmt.Errorf("commit version %d: %w", v, err)
@@ -118,7 +126,7 @@ func (t *Table) checkAbsent(ctx context.Context) error {
 // timestamps demand.
 func (t *Table) stamp(read *Snapshot, v Version, c *Commit) (*Entry, error) {
 	now := t.now().UTC().Truncate(time.Millisecond)
-	info := commitInfoOf(c, t.engine, now)
+	info := commitInfoOf(c, t.engine, t.store.SingleWriter(), now)
 	if read != nil {
 		rv := int64(read.Version())
 		info.ReadVersion = &rv
@@ -162,7 +170,9 @@ func (t *Table) stamp(read *Snapshot, v Version, c *Commit) (*Entry, error) {
 	return e, nil
 }
 
-func commitInfoOf(c *Commit, engine string, now time.Time) *CommitInfo {
+// commitInfoOf is commitInfo as all attempts have it. alone: see
+// TagUnsafeSingleWriter.
+func commitInfoOf(c *Commit, engine string, alone bool, now time.Time) *CommitInfo {
 	blind := c.BlindAppend
 	info := &CommitInfo{
 		Timestamp: now.UnixMilli(), Operation: c.Operation, OperationParameters: maps.Clone(c.Parameters),
@@ -171,6 +181,12 @@ func commitInfoOf(c *Commit, engine string, now time.Time) *CommitInfo {
 	}
 	if info.OperationParameters == nil {
 		info.OperationParameters = map[string]string{}
+	}
+	if alone {
+		if info.Tags == nil {
+			info.Tags = map[string]string{}
+		}
+		info.Tags[TagUnsafeSingleWriter] = "true"
 	}
 	return info
 }

@@ -69,6 +69,10 @@ func (t *Table) NewFileWriter(ctx context.Context, l *Layout, p Partition) (*Fil
 	if len(w.data) == 0 {
 		return nil, &CommitError{Msg: "the table has no column besides partition columns"}
 	}
+	// A store that commits cannot be made in refuses now, before data is written.
+	if err := t.store.Prepare(ctx); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
