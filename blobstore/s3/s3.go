@@ -80,7 +80,13 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 	if u.User != nil {
 		return nil, "", errors.New("credentials in the URL are not taken: use the environment or a profile")
 	}
-	prefix, err := prefixOf(u)
+	switch {
+	case u.Host == "":
+		return nil, "", errors.New("the URL names no bucket: write s3://bucket/prefix")
+	case strings.HasSuffix(u.Host, "--x-s3"):
+		return nil, "", fmt.Errorf("bucket %s is a directory bucket, which does not list keys in order", u.Host)
+	}
+	prefix, err := remote.PrefixOf(u)
 	if err != nil {
 		return nil, "", err
 	}
@@ -97,31 +103,4 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 		Prefix: prefix, Endpoint: b.endpointName(), Bucket: b.name, Conditional: b.amazon,
 		UnsafeSingleWriter: c.UnsafeSingleWriter, CheckLog: checkLog, Stats: c.Stats,
 	}), canonical, nil
-}
-
-// prefixOf is the path of the URL as it was written, without the slash at its
-// beginning and with one at its end, or "".
-func prefixOf(u *url.URL) (string, error) {
-	switch {
-	case u.Host == "":
-		return "", errors.New("the URL names no bucket: write s3://bucket/prefix")
-	case strings.HasSuffix(u.Host, "--x-s3"):
-		return "", fmt.Errorf("bucket %s is a directory bucket, which does not list keys in order", u.Host)
-	case u.Fragment != "" || u.RawFragment != "":
-		return "", errors.New("the URL has a '#', which a prefix cannot hold")
-	}
-	written := u.RawPath // set if it is not what escaping the path would give
-	if written == "" {
-		written = u.EscapedPath()
-	}
-	prefix := strings.TrimRight(strings.TrimPrefix(written, "/"), "/")
-	if prefix == "" {
-		return "", nil
-	}
-	for part := range strings.SplitSeq(prefix, "/") {
-		if part == "" || part == "." || part == ".." {
-			return "", fmt.Errorf("prefix %q has the part %q, which keys cannot have", prefix, part)
-		}
-	}
-	return prefix + "/", nil
 }

@@ -70,8 +70,12 @@ func (s *store) fetchOnce(ctx context.Context, key string, part driver.Range, et
 	if err != nil && len(data) > 0 {
 		return nil, info, &Error{Err: fmt.Errorf("%d of %d bytes arrived: %w", n, len(data), err)}
 	}
-	if extra, err := io.Copy(io.Discard, io.LimitReader(body, 1)); err != nil || extra > 0 {
-		return nil, info, &Error{Err: fmt.Errorf("the body does not end after the %d bytes asked for: %w", n, err)}
+	extra, err := io.Copy(io.Discard, io.LimitReader(body, 1))
+	switch {
+	case err != nil:
+		return nil, info, &Error{Err: fmt.Errorf("the end of %d bytes: %w", n, err)}
+	case extra > 0:
+		return nil, info, &Error{Err: fmt.Errorf("more than the %d bytes asked for arrived", n)}
 	}
 	return data, info, nil
 }

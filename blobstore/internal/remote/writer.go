@@ -13,7 +13,8 @@ import (
 // is closed; more is sent in parts as it comes, several at once, each kept until
 // it has arrived.
 type writer struct {
-	ctx  context.Context //nolint:containedctx // the driver's contract: it holds for the writer's life
+	ctx  context.Context    //nolint:containedctx // the driver's contract: it holds for the writer's life
+	stop context.CancelFunc // ends ctx: parts on their way are given up
 	s    *store
 	key  string
 	buf  []byte
@@ -29,7 +30,12 @@ type writer struct {
 
 // NewWriter is [driver.Driver]'s. It makes no request.
 func (s *store) NewWriter(ctx context.Context, key string) (driver.Writer, error) {
-	return &writer{ctx: ctx, s: s, key: key, slots: make(chan struct{}, uploads)}, nil
+	w := &writer{s: s, key: key, slots: make(chan struct{}, uploads)}
+	if inOrder(s.b) {
+		w.slots = make(chan struct{}, 1)
+	}
+	w.ctx, w.stop = context.WithCancel(ctx)
+	return w, nil
 }
 
 // Write is [driver.Writer]'s.
@@ -113,6 +119,7 @@ func (w *writer) start() error {
 
 // Close is [driver.Writer]'s.
 func (w *writer) Close() error {
+	defer w.stop()
 	if err := w.ctx.Err(); err != nil {
 		return errors.Join(err, w.Abort())
 	}
@@ -149,6 +156,7 @@ func (w *writer) complete() error {
 
 // Abort is [driver.Writer]'s. It goes on when ctx has ended.
 func (w *writer) Abort() error {
+	w.stop()
 	w.wg.Wait()
 	w.buf = nil
 	if w.upload == nil {
