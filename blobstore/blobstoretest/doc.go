@@ -9,4 +9,5 @@
 //     land late or wait, as a test decides.
 //   - [NewPowerLoss] is a folder store whose every change is recorded; its
 //     [Recorder] makes a folder as a power loss after any of them would leave it.
+//   - [Bucket] is an object store in memory that counts requests and round trips.
 package blobstoretest

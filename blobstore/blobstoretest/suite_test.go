@@ -53,3 +53,16 @@ func TestRecorder(t *testing.T) {
 		},
 	})
 }
+
+// A bucket behind the driver of object stores.
+func TestBucket(t *testing.T) {
+	blobstoretest.Run(t, blobstoretest.Harness{
+		Open: func(t *testing.T) *blobstore.Store {
+			s, err := blobstoretest.NewBucket().Open(t.Context(), "bucket://suite")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	})
+}

@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"blobstore/internal/driver":    {},
 	"blobstore/internal/filestore": {"blobstore/internal/driver"},
 	"blobstore/internal/memstore":  {"blobstore/internal/driver"},
-	"blobstore/blobstoretest":      {"blobstore", "blobstore/internal/filestore"},
+	"blobstore/blobstoretest":      {"blobstore", "blobstore/internal/driver", "blobstore/internal/filestore", "blobstore/internal/remote"},
 	"blobstore/internal/remote":    {"blobstore/internal/driver"},
 	"blobstore/s3":                 {"blobstore", "blobstore/internal/driver", "blobstore/internal/remote"},
 	"blobstore/gcs":                {"blobstore", "blobstore/internal/driver", "blobstore/internal/remote"},
