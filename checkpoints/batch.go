@@ -168,10 +168,10 @@ func newRowReader(rec arrow.RecordBatch, present map[string]bool, r *rules) (*ro
 		rd.deletes = find(r.roles.Deleted)
 	}
 	if _, ok := rd.deletes.(*array.Boolean); rd.deletes != nil && !ok {
-		return nil, fmt.Errorf("what makes a delete is of type %s, not boolean", rd.deletes.DataType())
+		return nil, fmt.Errorf("what makes a delete is of type %s, not boolean", deltatable.TypeName(rd.deletes.DataType()))
 	}
 	if _, ok := rd.operation.(*array.String); rd.operation != nil && !ok {
-		return nil, fmt.Errorf("operation column %q is of type %s, not string", r.roles.Operation, rd.operation.DataType())
+		return nil, fmt.Errorf("operation column %q is of type %s, not string", r.roles.Operation, deltatable.TypeName(rd.operation.DataType()))
 	}
 	return rd, nil
 }

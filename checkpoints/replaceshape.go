@@ -37,12 +37,12 @@ func (sh *replaceShape) check(s *deltatable.Snapshot) string {
 		case !ok:
 			return fmt.Sprintf("the table lacks column %q, which its roles name", name)
 		case !ordered.Supported(fields[0].Type) || fields[0].Type.ID() == arrow.FLOAT32 || fields[0].Type.ID() == arrow.FLOAT64:
-			return fmt.Sprintf("column %q is %s, which is neither a key nor a sequence", name, fields[0].Type)
+			return fmt.Sprintf("column %q is %s, which is neither a key nor a sequence", name, deltatable.TypeName(fields[0].Type))
 		case i < len(sh.roles.Keys):
 			continue
 		}
 		if _, err := versionValue(array.MakeArrayOfNull(allocator(), fields[0].Type, 1), 0); err != nil || !sequenceType(fields[0].Type) {
-			return fmt.Sprintf("column %q is %s, which is no sequence", name, fields[0].Type)
+			return fmt.Sprintf("column %q is %s, which is no sequence", name, deltatable.TypeName(fields[0].Type))
 		}
 	}
 	return ""

@@ -12,6 +12,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/deltafold/deltafold/deltatable"
 )
 
 // appendValue appends a form of one value that is equal for two values exactly where
@@ -137,7 +139,7 @@ func versionValue(arr arrow.Array, i int) (any, error) {
 	if n, ok := integer(arr, i); ok {
 		return n, nil
 	}
-	return nil, fmt.Errorf("a version cannot be of type %s", arr.DataType())
+	return nil, fmt.Errorf("a version cannot be of type %s", deltatable.TypeName(arr.DataType()))
 }
 
 func decimalRat(unscaled *big.Int, scale int32) *big.Rat {

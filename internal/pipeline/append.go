@@ -193,7 +193,7 @@ func (a *appender) existing() error {
 		case !ok && !a.job.AllowUnknown:
 			return usage("--schema has column %s, which the table lacks", g.Name)
 		case ok && !arrow.TypeEqual(g.Type, f.Type):
-			return usage("--schema gives column %s the type %s, the table has %s", f.Name, g.Type, f.Type)
+			return usage("--schema gives column %s the type %s, the table has %s", f.Name, deltatable.TypeName(g.Type), deltatable.TypeName(f.Type))
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (c *count) schema() (*arrow.Schema, error) {
 		}
 		f := sch.Field(i)
 		if !ordered.Supported(f.Type) {
-			return nil, usage("--count-by %s: values of type %s are not counted", f.Name, f.Type)
+			return nil, usage("--count-by %s: values of type %s are not counted", f.Name, deltatable.TypeName(f.Type))
 		}
 		fields = append(fields, f)
 	}

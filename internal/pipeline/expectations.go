@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/changefile"
 	"github.com/deltafold/deltafold/merge"
@@ -147,7 +148,7 @@ func bindExpectation(e change.Expectation, sch *arrow.Schema, zone *time.Locatio
 		return nil, usage("expectation %s: %v", e.Name, err)
 	}
 	if !bound.IsPredicate() {
-		return nil, usage("expectation %s is %s, not a condition", e.Name, bound.Type())
+		return nil, usage("expectation %s is %s, not a condition", e.Name, deltatable.TypeName(bound.Type()))
 	}
 	return bound, nil
 }

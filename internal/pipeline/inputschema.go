@@ -146,7 +146,7 @@ func (b *inputBuilder) addTable(table *arrow.Schema) error {
 			continue
 		}
 		if g, ok := fieldOf(b.given, f.Name); ok && !arrow.TypeEqual(g.Type, f.Type) {
-			return usage("--schema gives column %s the type %s, the table has %s", f.Name, g.Type, f.Type)
+			return usage("--schema gives column %s the type %s, the table has %s", f.Name, deltatable.TypeName(g.Type), deltatable.TypeName(f.Type))
 		}
 		b.add(f.Name, f.Type)
 		if f.Name != r.Versions[len(r.Versions)-1] {

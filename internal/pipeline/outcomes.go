@@ -167,7 +167,7 @@ func (o *outcomesTable) merged(sch *arrow.Schema) (md *deltatable.Metadata, diff
 				continue
 			}
 			if !arrow.TypeEqual(have.Type, f.Type) {
-				return nil, false, &RuleError{fmt.Sprintf("input column %s is %s, the outcomes table has it as %s", f.Name, f.Type, have.Type)}
+				return nil, false, &RuleError{fmt.Sprintf("input column %s is %s, the outcomes table has it as %s", f.Name, deltatable.TypeName(f.Type), deltatable.TypeName(have.Type))}
 			}
 		}
 		if !differs {

@@ -106,7 +106,7 @@ func parseOrder(sch *arrow.Schema, orderBy []string) ([]order, error) {
 		}
 		f := sch.Field(i)
 		if !ordered.Supported(f.Type) {
-			return nil, usage("--order-by %s: columns of type %s have no order", f.Name, f.Type)
+			return nil, usage("--order-by %s: columns of type %s have no order", f.Name, deltatable.TypeName(f.Type))
 		}
 		out = append(out, order{f.Name, desc})
 	}

@@ -168,7 +168,7 @@ func DeriveReplace(using []string, sequence, ties string, sch *arrow.Schema) (*c
 			return nil, usage("--using %s is not in the schema", name)
 		}
 		if id := f.Type.ID(); !ordered.Supported(f.Type) || id == arrow.FLOAT32 || id == arrow.FLOAT64 || id == arrow.NULL {
-			return nil, &RuleError{fmt.Sprintf("key column %s is %s: keys are atomic and neither float nor double", f.Name, f.Type)}
+			return nil, &RuleError{fmt.Sprintf("key column %s is %s: keys are atomic and neither float nor double", f.Name, deltatable.TypeName(f.Type))}
 		}
 		if slices.Contains(r.Keys, f.Name) {
 			return nil, usage("--using names %s twice", f.Name)
@@ -180,7 +180,7 @@ func DeriveReplace(using []string, sequence, ties string, sch *arrow.Schema) (*c
 		return nil, usage("--sequence-by %s is not in the schema", sequence)
 	}
 	if !versionType(f.Type) {
-		return nil, &RuleError{fmt.Sprintf("sequence column %s is %s: sequences are integers, decimals, dates, timestamps or strings", f.Name, f.Type)}
+		return nil, &RuleError{fmt.Sprintf("sequence column %s is %s: sequences are integers, decimals, dates, timestamps or strings", f.Name, deltatable.TypeName(f.Type))}
 	}
 	if slices.Contains(r.Keys, f.Name) {
 		return nil, usage("column %s is claimed by --using and by --sequence-by", f.Name)

@@ -124,7 +124,7 @@ func onlyCondition(r *derived, input, table *arrow.Schema) ([]string, error) {
 		return nil, usage("--deletes-when: %v", err)
 	}
 	if b.Type().ID() != arrow.BOOL {
-		return nil, usage("--deletes-when is %s, not a condition", b.Type())
+		return nil, usage("--deletes-when is %s, not a condition", deltatable.TypeName(b.Type()))
 	}
 	taken := roleColumns(r)
 	var out []string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/ordered"
 	"github.com/deltafold/deltafold/merge/change"
@@ -231,7 +232,7 @@ func (f *RoleFlags) operation(r *derived, sch *arrow.Schema, from origin) error 
 		return usage("--upsert-word and --delete-word are the same: %s", r.UpsertWord)
 	}
 	if field, ok := fieldOf(sch, r.Operation); ok && field.Type.ID() != arrow.STRING {
-		return usage("column %s is %s, but an operation column holds words: --operation-column names another", field.Name, field.Type)
+		return usage("column %s is %s, but an operation column holds words: --operation-column names another", field.Name, deltatable.TypeName(field.Type))
 	}
 	return nil
 }
@@ -280,7 +281,7 @@ func (r *derived) spell(sch *arrow.Schema) error {
 			return usage("key column %s is not in the schema (--key names the key columns)", name)
 		}
 		if id := field.Type.ID(); !ordered.Supported(field.Type) || id == arrow.FLOAT32 || id == arrow.FLOAT64 || id == arrow.NULL {
-			return &RuleError{fmt.Sprintf("key column %s is %s: keys are atomic and neither float nor double", field.Name, field.Type)}
+			return &RuleError{fmt.Sprintf("key column %s is %s: keys are atomic and neither float nor double", field.Name, deltatable.TypeName(field.Type))}
 		}
 		r.Keys[i] = field.Name
 	}
@@ -290,7 +291,7 @@ func (r *derived) spell(sch *arrow.Schema) error {
 			return usage("version column %s is not in the schema (--version-column names it)", name)
 		}
 		if !versionType(field.Type) {
-			return &RuleError{fmt.Sprintf("version column %s is %s: versions are integers, decimals, dates, timestamps or strings", field.Name, field.Type)}
+			return &RuleError{fmt.Sprintf("version column %s is %s: versions are integers, decimals, dates, timestamps or strings", field.Name, deltatable.TypeName(field.Type))}
 		}
 		r.Versions[i] = field.Name
 		if r.MinVersion == nil && !r.versionGiven && numeric(field.Type) {
