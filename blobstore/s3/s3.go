@@ -101,6 +101,6 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 	canonical := strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/")
 	return remote.New(b, &remote.Options{
 		Prefix: prefix, Endpoint: b.endpointName(), Bucket: b.name, Conditional: b.amazon,
-		UnsafeSingleWriter: c.UnsafeSingleWriter, CheckLog: checkLog, Stats: c.Stats,
+		UnsafeSingleWriter: c.UnsafeSingleWriter, CheckLog: checkLog, Stats: c.Stats, Sleep: c.Sleep,
 	}), canonical, nil
 }

@@ -1,6 +1,10 @@
 package driver
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
 
 // Config is what opening a store takes beside its URL. nil means the zero value.
 type Config struct {
@@ -12,6 +16,9 @@ type Config struct {
 	UnsafeSingleWriter bool
 	// Stats counts requests; nil counts nothing.
 	Stats *Stats
+	// Sleep waits for d, or until ctx is done, before a request is repeated; nil is
+	// a timer. Tests wait less.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 // Request is a kind of request to an object store.
