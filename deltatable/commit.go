@@ -62,6 +62,8 @@ type Landed struct {
 	Entry   *Entry
 	// CheckpointDue says that PostCommit has a log checkpoint to write.
 	CheckpointDue bool
+
+	read *Snapshot // what it was committed on; nil where that is not known
 }
 
 // TryCommit makes one attempt to commit c as the version after read, or as
@@ -106,7 +108,7 @@ func (t *Table) TryCommit(ctx context.Context, read *Snapshot, c *Commit) (*Land
 	}
 	failpoint.Hit("commit-after")
 	_, md := inForce(read, c)
-	landed.CheckpointDue = checkpointDue(md, v)
+	landed.CheckpointDue, landed.read = checkpointDue(md, v), read
 	return landed, nil
 }
 

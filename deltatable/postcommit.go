@@ -34,6 +34,26 @@ func (t *Table) PostCommit(ctx context.Context, v Version) error {
 	return t.WriteLogCheckpoint(ctx, s)
 }
 
+// AfterCommit is PostCommit for a commit that this process made: it makes no request
+// where nothing is due, and reads only what follows on what the commit was made on.
+func (t *Table) AfterCommit(ctx context.Context, landed *Landed) error {
+	if !landed.CheckpointDue {
+		return nil
+	}
+	if landed.read == nil {
+		return t.PostCommit(ctx, landed.Version)
+	}
+	st, err := deltalog.Load(ctx, t.store, &deltalog.LoadOptions{At: &landed.Version, Previous: landed.read.state})
+	if err != nil {
+		return t.opening(err)
+	}
+	s, err := newSnapshot(t, st)
+	if err != nil {
+		return err
+	}
+	return t.WriteLogCheckpoint(ctx, s)
+}
+
 // WriteLogCheckpoint writes a classic log checkpoint of s, and _last_checkpoint
 // unless that names a later one. Refused for tables that CheckAppendable refuses:
 // actions of unknown features would be lost.

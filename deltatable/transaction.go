@@ -102,35 +102,51 @@ func (tx *Transaction) follow(ctx context.Context, at *Snapshot) (*Snapshot, *La
 // be none where a store shows a commit late: then it is worth another attempt.
 // The caller looks for its own txnId among them before anything else (R8).
 func (t *Table) Winners(ctx context.Context, read *Snapshot) ([]*Entry, *Snapshot, error) {
-	var (
-		next *Snapshot
-		from Version
-		err  error
-	)
+	var next *Snapshot
+	var entries []*deltalog.Entry
 	if read == nil {
-		next, err = t.Snapshot(ctx)
+		var err error
+		if next, err = t.Snapshot(ctx); err != nil {
+			return nil, nil, err
+		}
+		if entries, err = t.entries(ctx, 0, next.Version()); err != nil {
+			return nil, nil, err
+		}
 	} else {
-		from = read.Version() + 1
-		next, err = t.Refresh(ctx, read)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	winners := make([]*Entry, next.Version()-from+1)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(t.workers)
-	for i := range winners {
-		g.Go(func() error {
-			e, err := deltalog.ReadEntry(ctx, t.store, from+Version(i))
-			if err != nil {
-				return fmt.Errorf("read winner %d: %w", from+Version(i), err)
+		st, after, err := deltalog.NextEntries(ctx, t.store, read.state)
+		if err != nil {
+			return nil, nil, t.opening(err)
+		}
+		next, entries = read, after
+		if st != read.state {
+			if next, err = newSnapshot(t, st); err != nil {
+				return nil, nil, err
 			}
-			winners[i] = newEntry(e)
-			return nil
-		})
+		}
 	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
+	winners := make([]*Entry, len(entries))
+	for i, e := range entries {
+		winners[i] = newEntry(e)
 	}
 	return winners, next, nil
 }
+
+// entries reads the log entries of versions first to last, several at once.
+func (t *Table) entries(ctx context.Context, first, last Version) ([]*deltalog.Entry, error) {
+	out := make([]*deltalog.Entry, last-first+1)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(entryReaders)
+	for i := range out {
+		g.Go(func() (err error) {
+			v := first + Version(i)
+			if out[i], err = deltalog.ReadEntry(ctx, t.store, v); err != nil {
+				return fmt.Errorf("read winner %d: %w", v, err)
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+// entryReaders is how many log entries are read at once.
+const entryReaders = 16

@@ -127,15 +127,19 @@ func baseDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snaps
 		if at < 0 {
 			return base, nil
 		}
-		e, err := t.Entry(ctx, at)
-		if gone(err) {
-			return base, nil
+		info := snap.CommitInfo()
+		if at != snap.Version() || info == nil {
+			e, err := t.Entry(ctx, at)
+			if gone(err) {
+				return base, nil
+			}
+			if err != nil {
+				return base, err
+			}
+			info = e.Info
 		}
-		if err != nil {
-			return base, err
-		}
-		if e.Info != nil {
-			if text = e.Info.Tags[change.TagTableDigest]; text != "" {
+		if info != nil {
+			if text = info.Tags[change.TagTableDigest]; text != "" {
 				break
 			}
 		}

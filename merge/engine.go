@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/failpoint"
@@ -174,7 +175,7 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 		var undecided *deltatable.UndecidedError
 		switch {
 		case err == nil:
-			res.Version, res.Created = &landed.Version, st.snap == nil
+			res.Version, res.Created, res.Landed = &landed.Version, st.snap == nil, landed
 			return res, nil
 		case errors.As(err, &lost):
 			rec.discard(ctx)
@@ -204,25 +205,17 @@ func (e *engine) attempt(ctx context.Context, st *state, res *Result) (*Recorded
 	if err := e.planOutputs(st); err != nil {
 		return nil, nil, err
 	}
-	if err := e.write(ctx, st); err != nil {
-		return nil, nil, err
+	rec, err := e.prepare(ctx, st, res)
+	if err != nil {
+		return rec, nil, err
 	}
 	res.count(st)
 	c := &deltatable.Commit{TxnID: e.runID, Tags: map[string]string{change.TagRun: e.runID, change.TagCounts: res.Counts.JSON()}}
 	if err := e.mode.describe(ctx, st.snap, res, c); err != nil {
-		return nil, nil, err
+		return rec, nil, err
 	}
 	e.fill(st, c)
-	var rec *Recorded
-	if e.beforeCommit != nil {
-		at := deltatable.Version(0)
-		if st.snap != nil {
-			at = st.snap.Version() + 1
-		}
-		var err error
-		if rec, err = e.beforeCommit(ctx, &Attempt{Version: at, Read: res.Read, Outcomes: res.Outcomes}); err != nil {
-			return rec, nil, err
-		}
+	if rec != nil {
 		for k, v := range rec.Tags {
 			c.Tags[k] = v
 		}
@@ -230,6 +223,32 @@ func (e *engine) attempt(ctx context.Context, st *state, res *Result) (*Recorded
 	failpoint.Hit("outcomes-written")
 	landed, err := e.table.TryCommit(ctx, st.snap, c)
 	return rec, landed, err
+}
+
+// prepare makes durable what the commit will name (I2): the data files that are not
+// written yet, and what beforeCommit records. Where a request takes long they are
+// written at the same time, as neither knows of the other.
+func (e *engine) prepare(ctx context.Context, st *state, res *Result) (rec *Recorded, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	if !e.table.Store().Distant() {
+		g.SetLimit(1) // one after the other
+	}
+	g.Go(func() error { return e.write(ctx, st) })
+	if e.beforeCommit != nil {
+		at := deltatable.Version(0)
+		if st.snap != nil {
+			at = st.snap.Version() + 1
+		}
+		g.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err // writing failed
+			}
+			rec, err = e.beforeCommit(ctx, &Attempt{Version: at, Read: res.Read, Outcomes: res.Outcomes})
+			return err
+		})
+	}
+	err = g.Wait()
+	return rec, err
 }
 
 // fill puts the actions into a commit, anew for each attempt (R7).
@@ -272,14 +291,11 @@ func (e *engine) again(ctx context.Context, st *state, attempt int, lost error) 
 	if st.snap == nil {
 		return nil, nil, ErrTableChanged // it was created
 	}
-	snap, err := e.table.Refresh(ctx, st.snap)
+	winners, snap, err := e.table.Winners(ctx, st.snap)
 	if err != nil {
 		return nil, nil, err
 	}
-	changes, err := e.winners(ctx, st.snap, snap)
-	if err != nil {
-		return nil, nil, err
-	}
+	changes := deltatable.Classify(st.snap, winners)
 	answer, err := changes.Answer(snap, e.identifier)
 	if err != nil {
 		return nil, nil, err
@@ -293,19 +309,6 @@ func (e *engine) again(ctx context.Context, st *state, attempt int, lost error) 
 	}
 	next, err := e.rebase(ctx, st, snap, changes.Added)
 	return next, nil, err
-}
-
-// winners reads what was committed after one snapshot up to another.
-func (e *engine) winners(ctx context.Context, old, now *deltatable.Snapshot) (*deltatable.Changes, error) {
-	var entries []*deltatable.Entry
-	for v := old.Version() + 1; v <= now.Version(); v++ {
-		entry, err := e.table.Entry(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
-	}
-	return deltatable.Classify(old, entries), nil
 }
 
 // rebase carries a lost attempt over to a newer snapshot: outputs that are still

@@ -117,6 +117,8 @@ type Result struct {
 	Counts change.Counts
 	// Version is the version that was made, nil if there was nothing to commit.
 	Version *deltatable.Version
+	// Landed is the commit, for Table.AfterCommit; nil where Version is.
+	Landed *deltatable.Landed
 	// Read is the version that the decisions were made on; nil for a new table.
 	Read *deltatable.Version
 	// Created says that the commit made the table.

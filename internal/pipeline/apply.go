@@ -253,7 +253,7 @@ func (a *applier) after(ctx context.Context, rep *ApplyReport, res *merge.Result
 	if res.Version == nil {
 		return
 	}
-	warn("log checkpoint", a.table.PostCommit(ctx, *res.Version))
+	warn("log checkpoint", a.table.AfterCommit(ctx, res.Landed))
 	if !a.job.Audit {
 		return
 	}

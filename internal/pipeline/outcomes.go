@@ -398,7 +398,7 @@ func (o *outcomesTable) tryCommit(ctx context.Context, p *pending, sch *arrow.Sc
 		return false, err
 	}
 	// The log checkpoint of the outcomes table is a convenience.
-	_ = o.table.PostCommit(ctx, landed.Version)
+	_ = o.table.AfterCommit(ctx, landed)
 	return true, nil
 }
 

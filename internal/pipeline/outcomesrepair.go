@@ -37,15 +37,19 @@ func (o *outcomesTable) repair(ctx context.Context, state *deltatable.Table, sna
 		from = deltatable.Version(v) + 1
 	}
 	for v := snap.Version(); v >= from; v-- {
-		e, err := state.Entry(ctx, v)
-		var none *deltatable.VersionRangeError
-		if errors.As(err, &none) {
-			break // cleaned up with all that is older
+		info := snap.CommitInfo()
+		if v != snap.Version() || info == nil {
+			e, err := state.Entry(ctx, v)
+			var none *deltatable.VersionRangeError
+			if errors.As(err, &none) {
+				break // cleaned up with all that is older
+			}
+			if err != nil {
+				return err
+			}
+			info = e.Info
 		}
-		if err != nil {
-			return err
-		}
-		p, err := pendingOf(e)
+		p, err := pendingOf(info)
 		if err != nil {
 			return fmt.Errorf("version %d: %w", v, err)
 		}
@@ -90,11 +94,11 @@ func (o *outcomesTable) present(ctx context.Context, p *pending) (bool, error) {
 }
 
 // pendingOf reads what a state commit says of its outcomes; nil: nothing.
-func pendingOf(e *deltatable.Entry) (*pending, error) {
-	if e.Info == nil {
+func pendingOf(info *deltatable.CommitInfo) (*pending, error) {
+	if info == nil {
 		return nil, nil
 	}
-	text, run := e.Info.Tags[tagOutcomesAdds], e.Info.Tags[change.TagRun]
+	text, run := info.Tags[tagOutcomesAdds], info.Tags[change.TagRun]
 	if text == "" || run == "" {
 		return nil, nil
 	}
