@@ -80,6 +80,8 @@ func (s *store) probe(ctx context.Context) (detail string, err error) {
 	}
 	there, err := s.Read(ctx, key, 0, -1)
 	switch {
+	case errors.Is(err, driver.ErrNotFound): // NB: says nothing of the caller's object
+		return "", fmt.Errorf("the object %s is not there after it was created", key)
 	case err != nil:
 		return "", err
 	case !exists(again):
