@@ -107,14 +107,18 @@ func (sc *scan) checkFiles(ctx context.Context) error {
 	if len(sc.files) > mostChecked {
 		return nil
 	}
+	files, there := sc.files, stat
+	if sc.snapshot.table.store.Distant() {
+		files, there = sc.footersKept(), open
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4 * sc.workers)
-	missing := make([]error, len(sc.files))
-	for i, a := range sc.files {
+	missing := make([]error, len(files))
+	for i, a := range files {
 		g.Go(func() error {
 			store, key, err := sc.snapshot.table.locate(ctx, a.Path)
 			if err == nil {
-				_, err = store.Stat(ctx, key)
+				err = there(ctx, store, key, a.Size)
 			}
 			if err == nil {
 				return nil
@@ -135,6 +139,44 @@ func (sc *scan) checkFiles(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Of a distant store the ends of files are fetched instead of asking whether they are
+// there: they are needed later anyway, and the store keeps them, up to 64 MiB in all.
+// footerBytes is the most that is relied on; an object of up to wholeSize is fetched
+// whole and larger ones by their last tailSize bytes.
+const (
+	footerBytes = 48 << 20
+	wholeSize   = 1 << 20
+	tailSize    = 64 << 10
+)
+
+// footersKept are the first files whose ends a store keeps until they are read.
+func (sc *scan) footersKept() []*Add {
+	left := int64(footerBytes)
+	for i, a := range sc.files {
+		size := max(a.Size, 0)
+		if size > wholeSize {
+			size = tailSize
+		}
+		if left -= size; left < 0 {
+			return sc.files[:i]
+		}
+	}
+	return sc.files
+}
+
+func stat(ctx context.Context, store *blobstore.Store, key string, _ int64) error {
+	_, err := store.Stat(ctx, key)
+	return err
+}
+
+func open(ctx context.Context, store *blobstore.Store, key string, size int64) error {
+	r, err := store.OpenReader(ctx, key, size)
+	if err != nil {
+		return err
+	}
+	return r.Close()
 }
 
 type scanned struct {

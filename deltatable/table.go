@@ -12,6 +12,7 @@ import (
 const (
 	defaultEngine  = "deltafold"
 	defaultWorkers = 4
+	distantWorkers = 8 // where much of a read is waiting for answers
 )
 
 // Table is a handle on the Delta table at the root of a store, which need not
@@ -31,6 +32,9 @@ func NewTable(store *blobstore.Store, o *Options) *Table {
 		store: store, engine: defaultEngine, workers: defaultWorkers,
 		now:       time.Now, //nolint:forbidigo // the default of Options.Now
 		undecided: &Retry{Max: 12, For: 2 * time.Minute}, foreign: &foreignStores{opener: blobstore.Open},
+	}
+	if store.Distant() {
+		t.workers = distantWorkers
 	}
 	if o == nil {
 		return t

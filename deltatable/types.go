@@ -66,7 +66,7 @@ type Options struct {
 	Now func() time.Time
 	// Engine is written as commitInfo.engineInfo. Default "deltafold".
 	Engine string
-	// Workers bounds parallel reads of one call. Default 4.
+	// Workers bounds parallel reads of one call. Default 4; 8 where the store is distant.
 	Workers int
 	// Undecided bounds how long a commit whose outcome is unknown is put again
 	// (R8). Default: 12 attempts within 2 minutes.

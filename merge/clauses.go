@@ -101,7 +101,7 @@ func newClauses(job *IntoJob) (*clauses, error) {
 	}
 	c.engine, err = newEngine(settings{
 		table: job.Table, read: job.Read, identifier: job.Identifier, runID: job.RunID, tags: job.Tags,
-		beforeCommit: job.BeforeCommit, retry: job.Retry, now: job.now, workers: workersOrAll(job.Workers),
+		beforeCommit: job.BeforeCommit, retry: job.Retry, now: job.now, workers: workersOrAll(job.Workers, job.Table),
 		checkRetries: job.CheckRetries, files: fileRows(job.Source), metadata: create,
 	}, c, layout, nil)
 	return c, err

@@ -110,12 +110,25 @@ type state struct {
 	stats   Stats
 }
 
-// workersOrAll is the number of files worked on at once.
-func workersOrAll(n int) int {
-	if n > 0 {
+// workersOrAll is the number of files worked on at once: by default as many as there
+// are processors, and more where much of the time is waiting for answers.
+func workersOrAll(n int, t *deltatable.Table) int {
+	switch {
+	case n > 0:
 		return n
+	case t.Store().Distant():
+		return max(4, runtime.GOMAXPROCS(0))
 	}
 	return runtime.GOMAXPROCS(0)
+}
+
+// probers is the number of files looked into at once: that takes little memory, and
+// where the store is distant mostly time of waiting.
+func probers(n int, t *deltatable.Table) int {
+	if n <= 0 && t.Store().Distant() {
+		return 16
+	}
+	return workersOrAll(n, t)
 }
 
 // layoutOf is the layout that a run writes with. It refuses a table that cannot

@@ -72,7 +72,7 @@ func newGuarded(job *Job) (*guarded, error) {
 	}
 	g.engine, err = newEngine(settings{
 		table: job.Table, read: job.Read, create: job.Create, identifier: job.Identifier, runID: job.RunID, tags: job.Tags,
-		beforeCommit: job.BeforeCommit, retry: job.Retry, now: job.now, workers: workersOrAll(job.Workers),
+		beforeCommit: job.BeforeCommit, retry: job.Retry, now: job.now, workers: workersOrAll(job.Workers, job.Table),
 		checkRetries: job.CheckRetries, files: fileRows(job.Batch),
 	}, g, layout, g.target.keys)
 	return g, err

@@ -77,7 +77,7 @@ func (p *prober) probe(ctx context.Context, files []*deltatable.Add) ([]found, e
 	suspects := p.suspects(files)
 	results := make([][]found, len(suspects))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workersOrAll(p.job.Workers))
+	g.SetLimit(probers(p.job.Workers, p.job.Table))
 	for i, f := range suspects {
 		g.Go(func() error {
 			var err error

@@ -146,7 +146,7 @@ func newReplace(job *ReplaceJob) (*replace, error) {
 	}
 	r.engine, err = newEngine(settings{
 		table: job.Table, read: job.Read, create: job.Create, identifier: job.Identifier, runID: job.RunID, tags: job.Tags,
-		beforeCommit: job.BeforeCommit, retry: job.Retry, now: now, workers: workersOrAll(job.Workers),
+		beforeCommit: job.BeforeCommit, retry: job.Retry, now: now, workers: workersOrAll(job.Workers, job.Table),
 		checkRetries: job.CheckRetries, files: fileRows(job.Batch), ownIdentifier: job.OwnIdentifier,
 	}, r, layout, r.target.keys)
 	return r, err

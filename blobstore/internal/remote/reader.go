@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/deltafold/deltafold/blobstore/internal/driver"
 )
@@ -28,9 +29,10 @@ type Reading struct {
 	Gap int64
 	// Block is the most bytes of one request. Default 8 MiB.
 	Block int64
-	// Window is how many bytes one reader fetches before they are read. Default
-	// 16 MiB.
-	Window int64
+	// Window is how many bytes one reader fetches before they are read, and Windows
+	// how many all readers of a driver do; each may have one block all the same.
+	// Defaults 16 MiB and 128 MiB.
+	Window, Windows int64
 	// Parallel is how many requests the readers of one driver have in flight.
 	// Default 16.
 	Parallel int
@@ -54,6 +56,7 @@ func (r Reading) withDefaults() Reading {
 	set(&r.Gap, 1<<20)
 	set(&r.Block, 8<<20)
 	set(&r.Window, 16<<20)
+	set(&r.Windows, 128<<20)
 	set(&r.Kept, 64<<20)
 	if r.Parallel <= 0 {
 		r.Parallel = 16
@@ -88,6 +91,7 @@ type readers struct {
 	o     Reading
 	slots chan struct{} // one for each request in flight
 	kept  *holder
+	ahead atomic.Int64 // bytes of hinted blocks of all readers
 }
 
 func newReaders(fetch fetchFunc, o Reading) *readers {
@@ -206,6 +210,7 @@ func (r *reader) Close() error {
 	r.running.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.s.ahead.Add(-r.ahead)
 	r.blocks, r.queue, r.asked, r.ahead = nil, nil, nil, 0
 	return nil
 }
@@ -351,6 +356,7 @@ func (r *reader) begin(b *block) {
 	b.begun = true
 	if b.hinted {
 		r.ahead += b.n
+		r.s.ahead.Add(b.n)
 	}
 	r.running.Go(func() {
 		defer close(b.done)
@@ -361,8 +367,11 @@ func (r *reader) begin(b *block) {
 
 // advance begins what is queued as far as the window allows; the lock is held.
 func (r *reader) advance() {
-	for len(r.queue) > 0 && (r.ahead == 0 || r.ahead+r.queue[0].n <= r.s.o.Window) {
+	for len(r.queue) > 0 {
 		b := r.queue[0]
+		if r.ahead > 0 && (r.ahead+b.n > r.s.o.Window || r.s.ahead.Load()+b.n > r.s.o.Windows) {
+			return
+		}
 		r.queue = r.queue[1:]
 		r.begin(b)
 	}
@@ -378,6 +387,7 @@ func (r *reader) remove(b *block) {
 	r.asked = slices.DeleteFunc(r.asked, func(a *block) bool { return a == b })
 	if b.hinted && b.begun {
 		r.ahead -= b.n
+		r.s.ahead.Add(-b.n)
 	}
 }
 

@@ -251,7 +251,7 @@ func TestPrefetchIsCoalesced(t *testing.T) {
 	if more := s.requests(); len(more) > 0 {
 		t.Errorf("what was prefetched is read by %v", more)
 	}
-	if r.ahead != 0 || len(r.blocks) != 0 {
+	if r.ahead != 0 || r.s.ahead.Load() != 0 || len(r.blocks) != 0 {
 		t.Errorf("%d bytes in %d blocks are left of what was read once", r.ahead, len(r.blocks))
 	}
 }
@@ -332,6 +332,34 @@ func TestWindow(t *testing.T) {
 		s.readAt(t, r, 63*mib, 512*kib)
 		if took := time.Since(began); took > 2*s.latency {
 			t.Errorf("a read out of order waits for %v", took)
+		}
+	})
+}
+
+// All readers of a driver together are bounded too, but none is left without a block.
+func TestWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(int(64 * mib))
+		s.latency = time.Millisecond
+		rs := newReaders(s.fetch, Reading{Window: 16 * mib, Windows: 24 * mib, Block: 4 * mib, Parallel: 100})
+		var all []*reader
+		for i := range 4 {
+			r, err := rs.open(t.Context(), fmt.Sprint(i), 64*mib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Prefetch([]driver.Range{{Off: 0, N: 64 * mib}})
+			all = append(all, r)
+		}
+		if got := rs.ahead.Load(); got > (16+8+4+4)*mib || got < 31*mib {
+			t.Errorf("%d bytes are fetched ahead", got)
+		}
+		for _, r := range all {
+			s.readAt(t, r, 0, 40*mib)
+			r.Close() //nolint:errcheck // it never fails
+		}
+		if got := rs.ahead.Load(); got != 0 {
+			t.Errorf("%d bytes are counted that nobody holds", got)
 		}
 	})
 }
