@@ -120,9 +120,13 @@ func (p *Proxy) SetDecide(d Decide) { p.decide.Store(&d) }
 func (p *Proxy) SetLatency(d time.Duration) { p.latency.Store(int64(d)) }
 
 // Close ends the proxy and its connections. Late requests that have not gone to
-// the server never do.
+// the server never do. Closing again does nothing.
 func (p *Proxy) Close() {
 	p.mu.Lock()
+	if p.ended {
+		p.mu.Unlock()
+		return
+	}
 	p.ended = true
 	p.mu.Unlock()
 	close(p.closed)

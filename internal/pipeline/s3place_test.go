@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/deltafold/deltafold/blobstore"
+	_ "github.com/deltafold/deltafold/blobstore/s3" // tests, and the processes they start, open its URLs
 	"github.com/deltafold/deltafold/internal/pipeline"
+	"github.com/deltafold/deltafold/internal/storeserver"
 )
 
 // place is where the tables of a test are, so that one test runs on folders and
@@ -25,6 +27,23 @@ var tables atomic.Int64
 func onFiles(t *testing.T) *place {
 	t.Helper()
 	return &place{root: t.TempDir(), env: &pipeline.Env{}, span: 60 * time.Millisecond}
+}
+
+// onS3 is a bucket on the S3 server; processes of the test reach it too.
+func onS3(t *testing.T) *place {
+	t.Helper()
+	s := s3Server(t)
+	return &place{root: s.URL(), env: &pipeline.Env{}, span: 250 * time.Millisecond}
+}
+
+// s3Server has this process and its children use a bucket of the S3 server, with
+// a cache folder of their own: what is remembered of servers is of this test.
+func s3Server(t *testing.T) *storeserver.Server {
+	t.Helper()
+	s := storeserver.S3(t)
+	s.Setenv(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	return s
 }
 
 // table is the location of a table that is not there yet.
