@@ -68,6 +68,9 @@ func historyLine(h *pipeline.HistoryEntry) string {
 	if h.BreakGuard != "" {
 		line += "  guard broken by " + h.BreakGuard
 	}
+	if h.SingleWriter {
+		line += "  as the single writer, unsafely"
+	}
 	if h.Engine != "" {
 		line += "  by " + h.Engine
 	}
@@ -87,6 +90,7 @@ type historyJSON struct {
 	// Expectations are the numbers of rows that violated each.
 	Expectations map[string]int64 `json:"expectations,omitempty"`
 	BreakGuard   string           `json:"break_guard,omitempty"`
+	SingleWriter bool             `json:"unsafe_single_writer,omitempty"`
 	Message      string           `json:"user_metadata,omitempty"`
 }
 
@@ -97,7 +101,7 @@ func historyObject(list []pipeline.HistoryEntry) any {
 	for _, h := range list {
 		out.Versions = append(out.Versions, historyJSON{
 			h.Version, timeText(h.Timestamp), h.Operation, h.Parameters, h.Metrics, h.Engine, h.Run, h.Batch, h.Counts,
-			h.Expectations, h.BreakGuard, h.Message,
+			h.Expectations, h.BreakGuard, h.SingleWriter, h.Message,
 		})
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/pipeline"
@@ -92,6 +93,8 @@ func (a *app) finish(ctx context.Context, err error) int {
 	switch {
 	case isUndecided:
 		a.errorf("run the same command with --resume %s: it looks for that commit first and does nothing if it is there", pipeline.ResumePoint(undecided))
+	case is[*blobstore.NoConditionError](err) && !interrupted:
+		a.errorf("--unsafe-single-writer commits all the same, if nothing else ever writes to the table; each commit records it")
 	case status == statusUsage && a.verb != "":
 		a.errorf("deltafold %s --help shows the usage", a.verb)
 	}

@@ -35,23 +35,36 @@ func TestMain(m *testing.M) {
 //	                            and by value; -own: without columns that begin with _
 //	get NAME PATH               set NAME from the JSON object on standard output
 //	damage FILE                 change one byte in the middle of a file
+//	hides TEXT DIR…             TEXT is in no file below the folders, nor in the
+//	                            output of the last command
 func TestScripts(t *testing.T) {
+	runScripts(t, "testdata/script", nil)
+}
+
+// runScripts runs the scripts of a folder. setup, if not nil, has the last word
+// on their environment.
+func runScripts(t *testing.T, dir string, setup func(e *testscript.Env) error) {
+	t.Helper()
 	fixtures, err := filepath.Abs("testdata/fixtures")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
 			e.Setenv("DELTAFOLD_NOW", "")
-			return nil
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
+			if setup == nil {
+				return nil
+			}
+			return setup(e)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"status": status, "rows": rows, "get": get, "damage": damage,
+			"status": status, "rows": rows, "get": get, "damage": damage, "hides": hides,
 		},
 	})
 }
@@ -145,5 +158,33 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		data[len(data)/2] ^= 0xff
 		ts.Check(os.WriteFile(name, data, 0o644))
+	}
+}
+
+func hides(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 || args[0] == "" {
+		ts.Fatalf("usage: hides TEXT DIR…")
+	}
+	look := func(name, text string) {
+		if strings.Contains(text, args[0]) {
+			ts.Fatalf("%s holds what should be hidden", name)
+		}
+	}
+	look("stdout", ts.ReadFile("stdout"))
+	look("stderr", ts.ReadFile("stderr"))
+	for _, dir := range args[1:] {
+		files := 0
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(name string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(name)
+			files++
+			look(name, string(data))
+			return err
+		}))
+		if files == 0 {
+			ts.Fatalf("there is no file below %s", dir)
+		}
 	}
 }

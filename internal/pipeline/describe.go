@@ -147,7 +147,10 @@ type HistoryEntry struct {
 	Expectations map[string]int64
 	// BreakGuard is the operation that set the table's guard aside, "" for none.
 	BreakGuard string
-	Message    string // userMetadata
+	// SingleWriter says that the store did not exclude other writers, which the
+	// user vouched for.
+	SingleWriter bool
+	Message      string // userMetadata
 }
 
 // History gives the newest limit versions (0: all that the log still has),
@@ -172,6 +175,7 @@ func History(ctx context.Context, e *Env, table string, limit int) ([]HistoryEnt
 				h.Counts = nil // damaged or absent: the audit tells which
 			}
 			h.BreakGuard = info.Tags[change.TagBreakGuard]
+			h.SingleWriter = info.Tags[deltatable.TagUnsafeSingleWriter] == "true"
 			if err := json.Unmarshal([]byte(info.Tags[change.TagExpectationCounts]), &h.Expectations); err != nil {
 				h.Expectations = nil // likewise
 			}

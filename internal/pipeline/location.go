@@ -138,8 +138,7 @@ func isLocal(location string) bool {
 
 // splitURL splits the URL of a file into the store that it lies in and its key
 // there. Of an object store that is the bucket, with the parameters; of others the
-// folder, which stays a URL. The key is decoded as the URL of a table in such a
-// store is.
+// folder, which stays a URL. Only in file URLs is anything decoded.
 func splitURL(location string) (store, key string, err error) {
 	base, query := cutQuery(location)
 	scheme, authority, _, ok := urlParts(location)
@@ -152,7 +151,7 @@ func splitURL(location string) (store, key string, err error) {
 			store = trimmed
 		}
 	}
-	if lower := strings.ToLower(location); !strings.HasPrefix(lower, "mem:") && !strings.HasPrefix(lower, "s3") {
+	if strings.HasPrefix(strings.ToLower(location), "file:") {
 		key, err = url.PathUnescape(key)
 	}
 	if err == nil && (key == "" || strings.HasSuffix(key, "/")) {

@@ -84,8 +84,8 @@ func TestSplitURLOfObjectStores(t *testing.T) {
 		"mem://m/b%20c.jsonl":               {"mem://m", "b%20c.jsonl"},
 		"s3://b/x.jsonl":                    {"s3://b", "x.jsonl"},
 		"s3://b/a/x.jsonl?region=eu":        {"s3://b?region=eu", "a/x.jsonl"},
-		"s3://b/a%20b/50%.jsonl":            {"s3://b", "a%20b/50%.jsonl"}, // as package s3 takes a table's
-		"gs://b/a%20b/x%3Fy.jsonl":          {"gs://b", "a b/x?y.jsonl"},
+		"s3://b/a%20b/50%.jsonl":            {"s3://b", "a%20b/50%.jsonl"}, // taken as it is written
+		"gs://b/a%20b/x%3Fy.jsonl":          {"gs://b", "a%20b/x%3Fy.jsonl"},
 		"abfss://c@a.example/d/x.jsonl":     {"abfss://c@a.example", "d/x.jsonl"},
 		"S3A://b/x.jsonl?endpoint=http://h": {"S3A://b?endpoint=http://h", "x.jsonl"},
 	} {
