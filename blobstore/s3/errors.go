@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (b *bucket) failed(err error, op operation) *remote.Error {
 		code, message = api.ErrorCode(), api.ErrorMessage()
 	}
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
-	if !answered || answer.Response == nil {
+	if !answered || answer.HTTPStatusCode() == 0 {
 		e.Class, e.Err = unanswered(err)
 		return e
 	}
@@ -94,12 +95,16 @@ func (b *bucket) failed(err error, op operation) *remote.Error {
 	if code == "NoSuchKey" || code == "NoSuchUpload" {
 		b.exists.Store(true)
 	}
+	region := regionOf(err)
+	if (e.Status == http.StatusMovedPermanently || e.Status == http.StatusBadRequest) && b.moveTo(region) {
+		e.Class = remote.Expired // as with credentials, the next attempt is made otherwise
+	}
 	if e.Class == remote.Expired {
 		if c, ok := b.cfg.Credentials.(credentials); ok {
 			c.renew()
 		}
 	}
-	e.Err = &explained{b.explain(e, message, regionOf(err)), err}
+	e.Err = &explained{b.explain(e, message, region), err}
 	return e
 }
 
@@ -149,11 +154,14 @@ func unanswered(err error) (remote.Class, error) {
 	if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return remote.Refused, fmt.Errorf("the server's certificate: %w", cert)
 	}
-	if tlsErr, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return remote.Refused, fmt.Errorf("the server does not speak https (an http:// endpoint asks for plain http): %w", tlsErr)
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return remote.Refused, errors.New("the server does not speak https (an http:// endpoint asks for plain http)")
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return remote.Throttled, fmt.Errorf("cannot connect: %w", op) // nothing was sent
+	}
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		return remote.Unclear, fmt.Errorf("no answer: %w", sent.Err)
 	}
 	return remote.Unclear, err
 }

@@ -45,3 +45,18 @@ func regionOf(err error) string {
 	}
 	return ""
 }
+
+// moveTo has the next requests go to another region, if Amazon says that the
+// bucket is there. It is false where that would change nothing.
+func (b *bucket) moveTo(region string) bool {
+	if region == "" || !b.amazon {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known == nil || b.known.Options().Region == region {
+		return false
+	}
+	b.known = b.p.client(b.cfg, region)
+	return true
+}

@@ -36,7 +36,8 @@
 // written with http://. Redirects are not followed, so that none leads from https
 // to http, nor credentials elsewhere. The region is that of the URL, the environment
 // or the profile; otherwise Amazon is asked for the bucket's, and us-east-1
-// stands for other endpoints.
+// stands for other endpoints. Where Amazon says that the bucket is in another
+// region, requests go there.
 //
 // # Conditional puts
 //
