@@ -86,6 +86,16 @@ type Counts = driver.Counts
 // Request is a kind of request that [Stats] counts.
 type Request = driver.Request
 
+// The kinds of requests.
+const (
+	RequestGet    = driver.RequestGet
+	RequestHead   = driver.RequestHead
+	RequestPut    = driver.RequestPut
+	RequestPart   = driver.RequestPart
+	RequestList   = driver.RequestList
+	RequestDelete = driver.RequestDelete
+)
+
 // Range is a part of an object: N bytes from Off on.
 type Range = driver.Range
 
