@@ -13,15 +13,57 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 
-def open_duck():
-    """A connection with the delta extension from its package, without a download."""
-    con = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "true"})
-    folder = importlib.util.find_spec("duckdb_extension_delta").submodule_search_locations[0]
-    (extension,) = glob.glob(os.path.join(folder, "extensions", "*", "delta.duckdb_extension"))
+# Buckets on S3 that tests told of, by name: the arguments of the command s3.
+BUCKETS = {}
+
+
+def s3(bucket, endpoint, access_key, secret_key, region):
+    """Tells where a bucket is and how to open it."""
+    BUCKETS[bucket] = {"endpoint": endpoint, "access_key": access_key, "secret_key": secret_key, "region": region}
+
+
+def options(path):
+    """The storage options of delta-rs for the table at path."""
+    scheme, _, rest = path.partition("://")
+    if scheme != "s3":
+        return None
+    b = BUCKETS[rest.partition("/")[0]]
+    return {
+        "AWS_ENDPOINT_URL": b["endpoint"],
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": b["access_key"],
+        "AWS_SECRET_ACCESS_KEY": b["secret_key"],
+        "AWS_REGION": b["region"],
+        "aws_conditional_put": "etag",
+    }
+
+
+def load_extension(con, name):
+    """Loads an extension of DuckDB from its package, without a download."""
+    folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
+    (extension,) = glob.glob(os.path.join(folder, "extensions", "*", name + ".duckdb_extension"))
     con.execute(f"LOAD '{extension}'")
+
+
+def open_duck():
+    """A connection with the delta extension, and httpfs if there are buckets."""
+    con = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "true"})
+    load_extension(con, "delta")
+    if BUCKETS:
+        load_extension(con, "httpfs")
+    for i, (bucket, b) in enumerate(BUCKETS.items()):
+        con.execute(
+            f"CREATE SECRET bucket_{i} (TYPE s3, SCOPE {text('s3://' + bucket)}, KEY_ID {text(b['access_key'])}, "
+            f"SECRET {text(b['secret_key'])}, REGION {text(b['region'])}, URL_STYLE 'path', USE_SSL false, "
+            f"ENDPOINT {text(b['endpoint'].partition('://')[2])})"
+        )
     con.execute("SET TimeZone = 'UTC'")
     con.execute("SET threads = 2")
     return con
+
+
+def open_table(path, version=None):
+    return DeltaTable(path, version=version, storage_options=options(path))
 
 
 def as_arrow(result):
@@ -34,7 +76,7 @@ def as_arrow(result):
 
 def rs_read(path, version=None, where=None):
     sql = "SELECT * FROM t" if where is None else f"SELECT * FROM t WHERE {where}"
-    table = DeltaTable(path, version=version)
+    table = open_table(path, version)
     return peerlib.rows_from_table(as_arrow(QueryBuilder().register("t", table).execute(sql)))
 
 
@@ -45,15 +87,17 @@ def rs_write(path, columns, rows, mode="append", partition_by=None, properties=N
             schema=deltalake.Schema.from_arrow(peerlib.arrow_schema(columns)),
             partition_by=partition_by or [],
             configuration=properties,
+            storage_options=options(path),
         )
     if rows:
-        write_deltalake(path, peerlib.table_from_rows(columns, rows), mode="append")
+        mode = "overwrite" if mode == "overwrite" else "append"
+        write_deltalake(path, peerlib.table_from_rows(columns, rows), mode=mode, storage_options=options(path))
 
 
 def rs_merge(path, columns, rows, keys):
     source = peerlib.table_from_rows(columns, rows)
     (
-        DeltaTable(path)
+        open_table(path)
         .merge(source, predicate=" AND ".join(f't."{k}" = s."{k}"' for k in keys), source_alias="s", target_alias="t")
         .when_matched_update_all()
         .when_not_matched_insert_all()
@@ -62,15 +106,20 @@ def rs_merge(path, columns, rows, keys):
 
 
 def rs_delete(path, where):
-    DeltaTable(path).delete(where)
+    open_table(path).delete(where)
 
 
 def rs_update(path, updates, where):
-    DeltaTable(path).update(updates=updates, predicate=where)
+    open_table(path).update(updates=updates, predicate=where)
 
 
 def rs_checkpoint(path):
-    DeltaTable(path).create_checkpoint()
+    open_table(path).create_checkpoint()
+
+
+def rs_history(path):
+    """[[version, operation], …], newest first."""
+    return [[h["version"], h["operation"]] for h in open_table(path).history()]
 
 
 # --- DuckDB ------------------------------------------------------------------
@@ -100,7 +149,8 @@ def duck_write(path, columns, rows):
     con = open_duck()
     try:
         con.register("source", peerlib.table_from_rows(columns, rows))
-        con.execute(f"ATTACH {text(path)} AS t (TYPE delta)")
+        # What is not a local file it opens to read only, unless told.
+        con.execute(f"ATTACH {text(path)} AS t (TYPE delta, READ_WRITE)")
         names = ", ".join('"' + name.replace('"', '""') + '"' for name, _ in columns)
         con.execute(f"INSERT INTO t SELECT {names} FROM source")
     finally:
@@ -118,13 +168,15 @@ def duck_sql(sql):
 peerlib.serve(
     {
         "versions": lambda: {"delta-rs": deltalake.__version__, "duckdb": duckdb.__version__},
+        "s3": s3,
         "read": rs_read,
         "write": rs_write,
         "merge": rs_merge,
         "delete": rs_delete,
         "update": rs_update,
         "checkpoint": rs_checkpoint,
-        "statement": lambda path, **arguments: mergepeer.rs_statement(DeltaTable(path), **arguments),
+        "history": rs_history,
+        "statement": lambda path, **arguments: mergepeer.rs_statement(open_table(path), **arguments),
         "duck_read": duck_read,
         "duck_write": duck_write,
         "duck_sql": duck_sql,

@@ -22,6 +22,17 @@ class Sail(Peer):
 
     path_names = False
 
+    def s3(self, bucket, endpoint, access_key, secret_key, region):
+        """Sail has settings for all buckets alone, from its environment, which is this process's."""
+        os.environ.update(
+            AWS_ENDPOINT_URL=endpoint,
+            AWS_ENDPOINT=endpoint,
+            AWS_ALLOW_HTTP="true",
+            AWS_ACCESS_KEY_ID=access_key,
+            AWS_SECRET_ACCESS_KEY=secret_key,
+            AWS_REGION=region,
+        )
+
 
 peerlib.serve(Sail(session, {"sail": importlib.metadata.version("pysail")}).commands())
 session.stop()

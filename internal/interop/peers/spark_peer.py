@@ -15,7 +15,7 @@ from sqlpeer import Peer
 session = (
     SparkSession.builder.master("local[2]")
     .appName("deltafold-interop")
-    .config("spark.driver.extraClassPath", os.path.join(JARS, "*"))
+    .config("spark.driver.extraClassPath", os.path.join(JARS, "*") + ":" + os.path.join(JARS + "-s3", "*"))
     .config("spark.driver.memory", "2g")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
@@ -34,5 +34,23 @@ session = (
     .getOrCreate()
 )
 
-peerlib.serve(Peer(session, {"spark": pyspark.__version__}).commands())
+
+
+class Spark(Peer):
+    """Buckets have settings of their own in S3A; tables there are s3a://…."""
+
+    def s3(self, bucket, endpoint, access_key, secret_key, region):
+        settings = {
+            "endpoint": endpoint,
+            "endpoint.region": region,
+            "access.key": access_key,
+            "secret.key": secret_key,
+            "path.style.access": "true",
+        }
+        hadoop = session.sparkContext._jsc.hadoopConfiguration()
+        for name, value in settings.items():
+            hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+
+
+peerlib.serve(Spark(session, {"spark": pyspark.__version__}).commands())
 session.stop()

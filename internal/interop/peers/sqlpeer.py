@@ -27,6 +27,7 @@ class Peer:
     def commands(self):
         return {
             "versions": lambda: self.versions,
+            "s3": self.s3,
             "sql": self.sql,
             "run": self.run,
             "read": self.read,
@@ -82,11 +83,12 @@ class Peer:
         return [[r.version, r.operation] for r in rows]
 
     def write(self, path, columns, rows, mode="append", partition_by=None, properties=None):
-        """Appends rows; mode "create" makes the table first."""
+        """Appends rows; mode "create" makes the table first, "overwrite" replaces all."""
         if mode == "create":
             self.create(path, columns, partition_by, properties)
         if rows:
-            self.frame(columns, rows).write.format("delta").mode("append").save(path)
+            mode = "overwrite" if mode == "overwrite" else "append"
+            self.frame(columns, rows).write.format("delta").mode(mode).save(path)
 
     def create(self, path, columns, partition_by=None, properties=None):
         name = f"target_{len(self.names)}"
