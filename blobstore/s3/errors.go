@@ -170,9 +170,11 @@ func unanswered(err error) (remote.Class, error) {
 func (b *bucket) explain(e *remote.Error, message, region string) string {
 	what := ""
 	switch {
-	case e.Code == "NoSuchBucket" || e.Status == http.StatusNotFound && e.Class == remote.Refused && e.Code == "NotFound":
+	case e.Code == "NoSuchBucket":
 		what = fmt.Sprintf("bucket %s does not exist", b.name)
-	case e.Code == "InvalidAccessKeyId":
+	case e.Status == http.StatusNotFound && e.Class == remote.Refused && e.Code == "NotFound": // HEAD's, without a body
+		what = fmt.Sprintf("bucket %s does not exist, or not for these credentials", b.name)
+	case e.Code == "InvalidAccessKeyId" || e.Code == "XAdminUserNotFound": // versitygw's
 		what = "the store does not know the access key id"
 	case e.Code == "SignatureDoesNotMatch":
 		what = "the secret key is not that of the access key id"
