@@ -141,20 +141,35 @@ type unsettled struct {
 
 func newS3Chaos(t *testing.T, s *storeserver.Server, seed uint64) *s3Chaos {
 	t.Helper()
+	w := newWire(t, s)
+	return &s3Chaos{chaos: newChaos(t, w.faulty, seed), proxy: w.proxy}
+}
+
+// wire is a table on an S3 server; the writer under test reaches it through a
+// proxy, the others do not.
+type wire struct {
+	*faulty
+	server *storeserver.Server
+	proxy  *faultproxy.Proxy
+	stats  *blobstore.Stats // of the writer under test
+}
+
+func newWire(t *testing.T, s *storeserver.Server) *wire {
+	t.Helper()
 	f := &faulty{
 		t: t, dir: t.TempDir(), url: (&place{root: s.URL()}).table(),
 		plain: &pipeline.Env{Workers: 2, Retry: &deltatable.Retry{Max: 20, Sleep: noWait}},
 	}
-	c := &s3Chaos{
-		chaos: newChaos(t, f, seed),
-		proxy: faultproxy.New(t, s.Endpoint, nil),
-	}
+	w := &wire{faulty: f, server: s, stats: &blobstore.Stats{}}
+	w.proxy = faultproxy.New(t, s.Endpoint, &faultproxy.Options{
+		Credentials: &faultproxy.Credentials{AccessKey: s.AccessKey, SecretKey: s.SecretKey},
+	})
 	f.env = &pipeline.Env{
-		Workers: 2, Store: &blobstore.Config{Endpoint: c.proxy.URL(), Sleep: yield},
+		Workers: 2, Store: &blobstore.Config{Endpoint: w.proxy.URL(), Stats: w.stats, Sleep: yield},
 		Retry: &deltatable.Retry{Sleep: yield}, Undecided: &deltatable.Retry{Max: 3, Sleep: yield},
 	}
 	f.plain.Open, f.env.Open = kept(nil), kept(f.env.Store)
-	return c
+	return w
 }
 
 // kept opens each store once: to read the SDK's configuration takes longer than

@@ -33,7 +33,7 @@ func onFiles(t *testing.T) *place {
 func onS3(t *testing.T) *place {
 	t.Helper()
 	s := s3Server(t)
-	return &place{root: s.URL(), env: &pipeline.Env{}, span: 250 * time.Millisecond}
+	return &place{root: s.URL(), env: &pipeline.Env{}, span: 90 * time.Millisecond}
 }
 
 // s3Server has this process and its children use a bucket of the S3 server, with
