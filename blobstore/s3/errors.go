@@ -168,7 +168,7 @@ func unanswered(err error) (remote.Class, error) {
 
 // explain is the text of an answer.
 func (b *bucket) explain(e *remote.Error, message, region string) string {
-	what := ""
+	var what string
 	switch {
 	case e.Code == "NoSuchBucket":
 		what = fmt.Sprintf("bucket %s does not exist", b.name)

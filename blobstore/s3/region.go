@@ -25,7 +25,7 @@ func (b *bucket) client(ctx context.Context) (*awss3.Client, error) {
 		return b.known, nil
 	}
 	out, err := b.p.client(b.cfg, defaultRegion).HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: &b.name})
-	region := ""
+	var region string
 	if err == nil {
 		region = aws.ToString(out.BucketRegion)
 		if region == "" {

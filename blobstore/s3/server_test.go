@@ -423,7 +423,9 @@ func TestRacesUnderFaults(t *testing.T) {
 	rates := []faultproxy.Rate{}
 	for _, f := range []faultproxy.Fault{
 		faultproxy.SlowDown(), faultproxy.InternalError(), faultproxy.InternalErrorAfter(), faultproxy.Conflict(),
-		{Kind: faultproxy.LoseAnswer}, {Kind: faultproxy.Reset}, {Kind: faultproxy.Late, Next: true},
+		{Kind: faultproxy.LoseAnswer},
+		{Kind: faultproxy.Reset},
+		{Kind: faultproxy.Late, Next: true},
 	} {
 		rates = append(rates, faultproxy.Rate{P: 0.05, Fault: f})
 	}

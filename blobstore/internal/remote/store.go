@@ -145,12 +145,8 @@ func (s *store) Delete(ctx context.Context, key string) error {
 // is not that of bytes is an error: whoever reads the log relies on it.
 func (s *store) List(ctx context.Context, prefix, from string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
-		if from != "" {
-			from = s.o.Prefix + from
-		}
-		last, token := "", ""
-		for {
-			page, next, err := s.page(ctx, s.o.Prefix+prefix, from, token)
+		last := ""
+		for page, err := range s.pages(ctx, prefix, from) {
 			if err != nil {
 				yield(driver.Info{}, err)
 				return
@@ -162,7 +158,7 @@ func (s *store) List(ctx context.Context, prefix, from string) iter.Seq2[driver.
 				}
 				last = info.Key
 				key, ours := strings.CutPrefix(info.Key, s.o.Prefix)
-				if !ours || !isKey(key) || !strings.HasPrefix(key, prefix) || info.Key < from {
+				if !ours || !isKey(key) || !strings.HasPrefix(key, prefix) || key < from {
 					continue
 				}
 				info.Key = key
@@ -170,11 +166,23 @@ func (s *store) List(ctx context.Context, prefix, from string) iter.Seq2[driver.
 					return
 				}
 			}
-			if next == "" {
-				return
+		}
+	}
+}
+
+// pages are the pages of a listing as the bucket gives them.
+func (s *store) pages(ctx context.Context, prefix, from string) iter.Seq2[[]driver.Info, error] {
+	if from != "" {
+		from = s.o.Prefix + from
+	}
+	return func(yield func([]driver.Info, error) bool) {
+		token := ""
+		for {
+			page, next, err := s.page(ctx, s.o.Prefix+prefix, from, token)
+			if err == nil && next != "" && next == token {
+				err = errors.New("the store gives the same page of the listing again")
 			}
-			if next == token {
-				yield(driver.Info{}, errors.New("the store gives the same page of the listing again"))
+			if !yield(page, err) || err != nil || next == "" {
 				return
 			}
 			token = next

@@ -56,20 +56,28 @@ func TestWriter(t *testing.T) {
 		{name: "two parts", n: 11, want: "complete part part start", holds: true},
 		{name: "full parts", n: 30, want: "complete part part part start", holds: true},
 		{name: "four parts", n: 36, want: "complete part part part part start", holds: true},
-		{name: "parts fail for a while", n: 36, script: map[string][]step{"start": {throttled}, "part": {unclear, throttled, lost}},
-			want: "complete part part part part part part part start start", holds: true},
+		{
+			name: "parts fail for a while", n: 36, script: map[string][]step{"start": {throttled}, "part": {unclear, throttled, lost}},
+			want: "complete part part part part part part part start start", holds: true,
+		},
 		{name: "start refused", n: 36, script: map[string][]step{"start": {refused}}, want: "start", err: "start an upload in parts: AccessDenied"},
 		{name: "complete lost", n: 30, script: map[string][]step{"complete": {lost}}, want: "complete complete head part part part start", holds: true},
-		{name: "complete lost for ever", n: 30, always: map[string]step{"complete": lost}, holds: true,
-			want: strings.Repeat("complete ", 16) + "head part part part start"},
+		{
+			name: "complete lost for ever", n: 30, always: map[string]step{"complete": lost}, holds: true,
+			want: strings.Repeat("complete ", 16) + "head part part part start",
+		},
 		{name: "complete not done", n: 30, script: map[string][]step{"complete": {unclear}}, want: "complete complete part part part start", holds: true},
-		{name: "complete unclear for ever", n: 30, always: map[string]step{"complete": unclear}, err: "gave up",
-			want: "abort " + strings.Repeat("complete ", 16) + "head part part part start"},
+		{
+			name: "complete unclear for ever", n: 30, always: map[string]step{"complete": unclear}, err: "gave up",
+			want: "abort " + strings.Repeat("complete ", 16) + "head part part part start",
+		},
 		{name: "complete refused", n: 30, script: map[string][]step{"complete": {refused}}, err: "AccessDenied", want: "abort complete part part part start"},
 		{name: "complete lost, then refused", n: 30, script: map[string][]step{"complete": {lost, refused}}, holds: true, want: "complete complete head part part part start"},
 		{name: "complete unclear, then refused", n: 30, script: map[string][]step{"complete": {unclear, refused}}, err: "AccessDenied", want: "abort complete complete head part part part start"},
-		{name: "abort fails for a while", n: 30, script: map[string][]step{"complete": {refused}, "abort": {unclear, throttled}},
-			err: "AccessDenied", want: "abort abort abort complete part part part start"},
+		{
+			name: "abort fails for a while", n: 30, script: map[string][]step{"complete": {refused}, "abort": {unclear, throttled}},
+			err: "AccessDenied", want: "abort abort abort complete part part part start",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake()
