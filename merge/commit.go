@@ -121,30 +121,13 @@ func (g *guarded) tableDigest(ctx context.Context, snap *deltatable.Snapshot) (s
 // entry or a file that it needs is gone, it is unknown.
 func baseDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snapshot, roles *change.Roles) (digestBase, error) {
 	base := digestBase{valid: true, version: snap.Version(), unknown: true}
-	var text string
-	at := snap.Version()
-	for ; ; at-- {
-		if at < 0 {
-			return base, nil
-		}
-		info := snap.CommitInfo()
-		if at != snap.Version() || info == nil {
-			e, err := t.Entry(ctx, at)
-			if gone(err) {
-				return base, nil
-			}
-			if err != nil {
-				return base, err
-			}
-			info = e.Info
-		}
-		if info != nil {
-			if text = info.Tags[change.TagTableDigest]; text != "" {
-				break
-			}
-		}
-	}
-	if text == change.DigestUnknown {
+	text, at, err := recordedDigest(ctx, t, snap.Version())
+	switch {
+	case gone(err):
+		return base, nil
+	case err != nil:
+		return base, err
+	case text == "", text == change.DigestUnknown:
 		return base, nil
 	}
 	sum, err := integrity.ParseSum(text)
@@ -165,6 +148,24 @@ func baseDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snaps
 	}
 	base.sum, base.unknown = sum, false
 	return base, nil
+}
+
+// recordedDigest is the digest that the last version up to at recorded, and that
+// version; "" where none did.
+func recordedDigest(ctx context.Context, t *deltatable.Table, at deltatable.Version) (string, deltatable.Version, error) {
+	for ; at >= 0; at-- {
+		e, err := t.Entry(ctx, at)
+		if err != nil {
+			return "", at, err
+		}
+		if e.Info == nil {
+			continue
+		}
+		if text := e.Info.Tags[change.TagTableDigest]; text != "" {
+			return text, at, nil
+		}
+	}
+	return "", at, nil
 }
 
 // gone says whether an error means that an entry or a file was removed.

@@ -96,13 +96,14 @@ type replace struct {
 	files    map[deltatable.FileKey]*heldKeys
 	decided  []replacement
 	changed  []bool // keys whose decision the last rebase changed
+	ties     *ties  // of --ties ignore-identical, nil otherwise
 	repeated []bool // rows that exist in the target exactly (--ties ignore-identical)
 }
 
 // heldKeys is what a file holds of the batch's keys.
 type heldKeys struct {
 	keys     []heldKey
-	repeated []int32 // rows of the batch that it holds exactly, at the same sequence
+	repeated formSet // forms of rows of the batch that it holds exactly, at the same sequence
 }
 
 type heldKey struct {
@@ -139,6 +140,9 @@ func newReplace(job *ReplaceJob) (*replace, error) {
 	}
 	if r.target, err = plainTarget(r.in, layout, job.Roles.Keys); err != nil {
 		return nil, err
+	}
+	if job.Roles.IgnoreIdentical {
+		r.ties = r.newTies()
 	}
 	now := job.Now
 	if now == nil {

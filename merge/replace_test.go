@@ -155,6 +155,36 @@ func TestReplaceIgnoresIdenticalTiesWhenAsked(t *testing.T) {
 	if res := w.apply("k 1 x 5"); res.Version != nil {
 		t.Errorf("a batch that changes no row made version %d", *res.Version)
 	}
+	// Of rows that are the same, all are there already or none.
+	res = w.apply("k 1 n 5", "k 1 y 5", "k 1 n 5", "k 1 y 5", "k 1 NULL 5")
+	if diff := gocmp.Diff([]string{"appended", "duplicate", "appended", "duplicate", "appended"}, outcomes(res)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+// TestReplaceFindsManyTies: ties of one key are looked up, not compared in pairs,
+// which took more than a minute for 20,000.
+func TestReplaceFindsManyTies(t *testing.T) {
+	const n = 100_000
+	w := newReplaceWorld(t, nil, nil)
+	w.roles.IgnoreIdentical = true
+	stored, again := make([]string, n), make([]string, n)
+	for i := range n {
+		stored[i], again[i] = fmt.Sprintf("k 1 v%d 5", i), fmt.Sprintf("k 1 v%d 5", i+n/2)
+	}
+	w.apply(stored...)
+	began := time.Now()
+	res := w.apply(again...)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("took %s", took)
+	}
+	want := map[string]int64{"duplicate": n / 2, "appended": n / 2}
+	if diff := gocmp.Diff(want, countsOf(res)); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if got := len(w.state()); got != n+n/2 {
+		t.Errorf("%d rows, want %d", got, n+n/2)
+	}
 }
 
 func TestReplaceRefusesNullSequences(t *testing.T) {

@@ -6,12 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/internal/ordered"
-	"github.com/deltafold/deltafold/merge/internal/rows"
 )
 
 // plan implements mode.
@@ -78,21 +76,14 @@ func (r *replace) lookIn(ctx context.Context, add *deltatable.Add) (err error) {
 	if len(groups) == 0 {
 		return nil
 	}
-	names := append(slices.Clone(r.job.Roles.Keys), r.job.Roles.Sequence)
-	if r.job.Roles.IgnoreIdentical {
-		for _, f := range r.target.schema.Fields() {
-			if !slices.Contains(names, f.Name) {
-				names = append(names, f.Name)
-			}
-		}
-	}
+	names := r.columnsToRead()
 	held := map[int32]*heldKey{}
-	out := &heldKeys{}
+	out := &heldKeys{repeated: formSet{}}
 	for b, err := range f.Read(ctx, &deltatable.ReadOptions{Columns: names, RowGroups: groups}) {
 		if err != nil {
 			return err
 		}
-		if err := r.note(b, names, held, out); err != nil {
+		if err := r.note(b, held, out); err != nil {
 			return err
 		}
 	}
@@ -106,10 +97,10 @@ func (r *replace) lookIn(ctx context.Context, add *deltatable.Add) (err error) {
 }
 
 // note takes down the batch's keys in one batch of a file.
-func (r *replace) note(b deltatable.FileBatch, names []string, held map[int32]*heldKey, out *heldKeys) error {
+func (r *replace) note(b deltatable.FileBatch, held map[int32]*heldKey, out *heldKeys) error {
 	cols, nk := b.Rec.Columns(), len(r.in.keys)
 	keys, seq := ordered.NewRow(cols[:nk]...), ordered.NewRow(cols[nk])
-	var key, top []byte
+	var key, top, form []byte
 	for i := range int(b.Rec.NumRows()) {
 		key = keys.Append(key[:0], i)
 		id := r.keys.Find(key)
@@ -129,43 +120,31 @@ func (r *replace) note(b deltatable.FileBatch, names []string, held map[int32]*h
 		if bytes.Compare(top, h.top) > 0 {
 			h.top = slices.Clone(top)
 		}
-		if r.job.Roles.IgnoreIdentical && bytes.Equal(top, r.sequence[id]) {
-			r.noteRepeated(cols, names, i, id, out)
+		if r.ties != nil && bytes.Equal(top, r.sequence[id]) {
+			form = appendForms(form[:0], cols, i)
+			if f := r.ties.forms.Find(form); f >= 0 {
+				out.repeated[f] = struct{}{}
+			}
 		}
 	}
 	return nil
 }
 
-// noteRepeated finds the rows of the batch that equal a stored one.
-func (r *replace) noteRepeated(cols []arrow.Array, names []string, i int, id int32, out *heldKeys) {
-	for _, g := range r.rowsOf(id) {
-		at, same := r.rows[g], true
-		for c, name := range names {
-			if !rows.Equal(cols[c], i, r.in.recs[at.rec][r.in.columns[name]], int(at.row)) {
-				same = false
-				break
-			}
-		}
-		if same {
-			out.repeated = append(out.repeated, g)
-		}
-	}
-}
-
 // decide gives each key its row of the table of merge-semantics 4.
 func (r *replace) decide(s *Stats) error {
 	top := make([][]byte, r.keys.Len())
-	r.repeated = make([]bool, r.in.total)
+	repeated := r.ties.none()
 	for _, f := range r.files {
 		for _, k := range f.keys {
 			if bytes.Compare(k.top, top[k.id]) > 0 {
 				top[k.id] = k.top
 			}
 		}
-		for _, g := range f.repeated {
-			r.repeated[g] = true
+		for form := range f.repeated {
+			repeated[form] = true
 		}
 	}
+	r.repeated = r.ties.rows(repeated, r.in.total)
 	r.decided = make([]replacement, len(top))
 	for id := range top {
 		switch cmp := bytes.Compare(r.sequence[id], top[id]); {

@@ -2,5 +2,6 @@
 // that a merge does to values.
 //
 // [Gather] builds one array out of chosen rows of several; [Equal] is payload
-// equality of merge-semantics 1. Both know every type of a Delta table.
+// equality of merge-semantics 1, [AppendForm] the same as bytes, for hash tables.
+// All know every type of a Delta table.
 package rows

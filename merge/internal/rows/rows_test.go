@@ -1,6 +1,7 @@
 package rows_test
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -76,6 +77,12 @@ func TestGatherPicksExactlyTheRowsAsked(t *testing.T) {
 			if !rows.Equal(got, i, sources[p.Source], int(p.Row)) {
 				t.Fatalf("row %d: not equal to itself", i)
 			}
+			for j := range i + 1 { // forms say what Equal says
+				same := bytes.Equal(rows.AppendForm(nil, got, i), rows.AppendForm(nil, got, j))
+				if want := rows.Equal(got, i, got, j); same != want {
+					t.Fatalf("rows %d and %d of %s: equal is %v, their forms are equal is %v", j, i, got.DataType(), want, same)
+				}
+			}
 		}
 	})
 }
@@ -106,6 +113,9 @@ func TestEqualFollowsPayloadEquality(t *testing.T) {
 	} {
 		if got := rows.Equal(c.a, c.i, c.a, c.j); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
+		}
+		if same := bytes.Equal(rows.AppendForm(nil, c.a, c.i), rows.AppendForm(nil, c.a, c.j)); same != c.want {
+			t.Errorf("%s: forms are equal is %v", c.name, same)
 		}
 	}
 }
