@@ -24,8 +24,11 @@ import (
 // arbiter judges where another peer differs from us.
 const arbiter = "spark"
 
-// faultShare bounds a peer's faults: one in so many statements.
-const faultShare = 20
+// A peer's faults are bounded: one in so many statements, of few statements three.
+const (
+	faultShare = 20
+	fewFaults  = 3
+)
 
 // mergePeer is an engine that generated MERGE statements run on beside ours.
 type mergePeer struct {
@@ -43,19 +46,21 @@ type mergePeer struct {
 
 var mergePeers = []mergePeer{
 	{
-		// 1.6.6 takes literals for bigint, has no TRY_CAST and LENGTH in its log, writes
-		// the partition value of -0.50 as 0.-50, and tells zeros of two signs apart.
+		// 1.6.6 takes literals for bigint, has no TRY_CAST and LENGTH in its log, and
+		// writes the partition value of -0.50 as 0.-50.
 		name: "delta-rs", floor: 1000, seeds: []uint64{950940, 951084},
 		profile: tabletest.MergeProfile{
 			PlainNames: true, SameCase: true, NoErrors: true, NoTimestamps: true, NoBare: true, NoIf: true, NoDecimalParts: true,
-			BareConditions: true, TypedLiterals: true, NoRlike: true, PlainDoubles: true, NoNestedCompare: true, NoNestedCalls: true,
+			BareConditions: true, TypedLiterals: true, NoRlike: true, NoNestedCalls: true,
 		},
 		// It copies a target row once for each source row that matches it.
 		avoids: func(r *mergeRun) bool { return r.oracle.Twice && r.ourErr == nil },
 	},
 	{
+		// 0.7.2 wraps around where a number overflows, writes -0.50 as delta-rs does, and
+		// knows no column by a name in another case beyond ASCII.
 		name: "sail", floor: 150,
-		profile: tabletest.MergeProfile{ASCIICase: true, NoBare: true, NoDecimalParts: true, TypedLiterals: true},
+		profile: tabletest.MergeProfile{ASCIICase: true, NoBare: true, NoExtremes: true, NoDecimalParts: true, TypedLiterals: true},
 	},
 	{
 		// Delta 4.4 on Spark 4.2 repartitions by a column whose name has a dot as by a field.
@@ -104,7 +109,7 @@ func TestMergeStatementsBesidePeers(t *testing.T) {
 			if tally.equal < floor {
 				t.Errorf("%d statements alike, want %d", tally.equal, floor)
 			}
-			if asked := tally.equal + tally.faults; tally.faults*faultShare > asked {
+			if asked := tally.equal + tally.faults; tally.faults > max(fewFaults, asked/faultShare) {
 				t.Errorf("%s is at fault in %d of %d statements, more than one in %d: its profile must avoid what it cannot do", m.name, tally.faults, asked, faultShare)
 			}
 		})

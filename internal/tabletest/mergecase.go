@@ -58,13 +58,12 @@ type MergeProfile struct {
 	NoOdd        bool // ON has an equality of columns
 	Simple       bool // neither CASE nor arithmetic
 
-	NoDecimalParts  bool // no partition column is a decimal
-	BareConditions  bool // no TRY_CAST, no LENGTH in ON and WHEN
-	TypedLiterals   bool // an int is written as a CAST, a NULL condition as well
-	NoRlike         bool // regexp_like instead of RLIKE
-	PlainDoubles    bool // neither NaN nor infinite nor -0.0
-	NoNestedCompare bool // no comparison of structs or arrays
-	NoNestedCalls   bool // nested values are only read whole
+	NoExtremes     bool // no integers at the ends of their range
+	NoDecimalParts bool // no partition column is a decimal
+	BareConditions bool // no TRY_CAST, no LENGTH in ON and WHEN
+	TypedLiterals  bool // an int is written as a CAST, a NULL condition as well
+	NoRlike        bool // regexp_like instead of RLIKE
+	NoNestedCalls  bool // nested values are only read whole
 }
 
 // TargetRows are all rows of the table.
@@ -161,7 +160,7 @@ var (
 // NewMergeCase makes the case of a seed.
 func NewMergeCase(seed uint64, p MergeProfile) *MergeCase {
 	g := &mergeGen{r: NewRand(seed), p: p, c: &MergeCase{Seed: seed, rich: isRich(seed)}}
-	g.extreme = !p.NoErrors && g.chance(12)
+	g.extreme = !p.NoErrors && g.chance(12) && !p.NoExtremes
 	g.target()
 	g.source()
 	g.fill()

@@ -31,6 +31,9 @@ type MergeResult struct {
 	// Twice says that some target row has more than one source row, whether or not
 	// a clause applies to it.
 	Twice bool
+	// Eager says what would be refused if the conditions of all clauses were computed
+	// for all rows, whether or not the clause is about them; "" if nothing.
+	Eager string
 }
 
 // refusal is an error of the statement or of a row, as opposed to a gap of the
@@ -104,7 +107,46 @@ func (o *mergeOracle) run() error {
 		o.res.Outcomes = append(o.res.Outcomes, outcome)
 	}
 	o.res.Rows = kept
+	return o.eager()
+}
+
+// eager computes every condition for every pair, and for every row without one.
+func (o *mergeOracle) eager() error {
+	paired := make([]bool, len(o.s.Rows))
+	for _, t := range o.t.Rows {
+		alone := true
+		for i, s := range o.s.Rows {
+			yes, err := o.on.isTrue(t, s)
+			if err != nil {
+				return err
+			}
+			if yes {
+				alone, paired[i] = false, true
+				o.all(t, s)
+			}
+		}
+		if alone {
+			o.all(t, nil)
+		}
+	}
+	for i, s := range o.s.Rows {
+		if !paired[i] {
+			o.all(nil, s)
+		}
+	}
 	return nil
+}
+
+// all computes the conditions of all clauses for one row or pair.
+func (o *mergeOracle) all(t, s Row) {
+	for _, c := range o.clauses {
+		if c.cond == nil {
+			continue
+		}
+		if _, err := c.cond.isTrue(t, s); err != nil {
+			o.res.Eager = err.Error()
+		}
+	}
 }
 
 // target is what becomes of a target row, nil if it is deleted.

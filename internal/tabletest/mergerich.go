@@ -48,7 +48,7 @@ func (g *mergeGen) richValue(t arrow.DataType) Value {
 	case arrow.FLOAT64:
 		plain := []float64{0, 1, 1.5, -2.25, 2, 3, 1e10, 0.1}
 		odd := []float64{math.NaN(), math.Copysign(0, -1), math.Inf(1), math.Inf(-1)}
-		if g.p.PlainDoubles || g.chance(65) {
+		if g.chance(65) {
 			return oneOf(g, plain...)
 		}
 		return oneOf(g, odd...)
@@ -189,7 +189,7 @@ func (g *mergeGen) richPredicate(sc scope) string {
 // nestedPredicate is a condition on a nested column.
 func (g *mergeGen) nestedPredicate(sc scope, t arrow.DataType) string {
 	c := g.column(sc, sameAs(t))
-	if t.ID() == arrow.MAP || g.p.NoNestedCompare || g.chance(35) {
+	if t.ID() == arrow.MAP || g.chance(35) {
 		return c + oneOf(g, " IS NULL", " IS NOT NULL")
 	}
 	ops := []string{"=", "<>", "<", "<=", ">", ">="}
