@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -264,8 +265,7 @@ func (c *s3Chaos) decide() faultproxy.Decide {
 	if c.rng.IntN(3) == 0 {
 		var silent []faultproxy.Rate
 		for _, r := range wireFaults() {
-			switch r.Fault.Kind {
-			case faultproxy.LoseAnswer, faultproxy.Late, faultproxy.RefuseAfter:
+			if slices.Contains([]faultproxy.Kind{faultproxy.LoseAnswer, faultproxy.Late, faultproxy.RefuseAfter}, r.Fault.Kind) {
 				silent = append(silent, r)
 			}
 		}

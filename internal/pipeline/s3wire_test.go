@@ -53,8 +53,6 @@ func (w *wire) of(kind, suffix string) func(*faultproxy.Request) bool {
 	}
 }
 
-func anyRequest(*faultproxy.Request) bool { return true }
-
 var (
 	twoRows  = []string{"a 1 active x", "b 1 active x"}
 	fiveRows = []string{"a 5 active mine", "b 1 active x", "n 1 active mine"}
@@ -63,17 +61,26 @@ var (
 // TestCommitsOnS3 has the put of a commit go wrong once, in every way.
 func TestCommitsOnS3(t *testing.T) {
 	s := s3Server(t)
-	for _, f := range []faultproxy.Fault{
-		{}, faultproxy.SlowDown(), faultproxy.TooManyRequests(), faultproxy.InternalError(), faultproxy.InternalErrorAfter(), faultproxy.Conflict(),
-		{Kind: faultproxy.Reset}, {Kind: faultproxy.LoseAnswer}, {Kind: faultproxy.Late}, {Kind: faultproxy.Late, Next: true},
-		{Name: "late, after 1 ms", Kind: faultproxy.Late, After: time.Millisecond}, {Kind: faultproxy.WrongETag}, faultproxy.Slow(time.Second),
+	for _, c := range []struct {
+		name  string
+		fault faultproxy.Fault
+	}{
+		{"none", faultproxy.Fault{}},
+		{"throttled", faultproxy.SlowDown()},
+		{"too many requests", faultproxy.TooManyRequests()},
+		{"500", faultproxy.InternalError()},
+		{"500 after the work", faultproxy.InternalErrorAfter()},
+		{"conflict", faultproxy.Conflict()},
+		{"reset", faultproxy.Fault{Kind: faultproxy.Reset}},
+		{"answer lost", faultproxy.Fault{Kind: faultproxy.LoseAnswer}},
+		{"late, by hand", faultproxy.Fault{Kind: faultproxy.Late}},
+		{"late, after the next", faultproxy.Fault{Kind: faultproxy.Late, Next: true}},
+		{"late, after 1 ms", faultproxy.Fault{Kind: faultproxy.Late, After: time.Millisecond}},
+		{"wrong ETag", faultproxy.Fault{Kind: faultproxy.WrongETag}},
+		{"slow", faultproxy.Slow(time.Second)},
 	} {
 		for _, winner := range []bool{false, true} {
-			name := f.Name
-			if name == "" {
-				name = fmt.Sprintf("kind %d %s", f.Kind, f.Code)
-			}
-			t.Run(fmt.Sprintf("%s, a winner before the second put %v", name, winner), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, a winner before the second put %v", c.name, winner), func(t *testing.T) {
 				w := newWire(t, s)
 				w.other("a 1 upsert x", "b 1 upsert x")
 				put, puts := w.of("PutObject", logKey(1)), 0
@@ -82,7 +89,7 @@ func TestCommitsOnS3(t *testing.T) {
 						return faultproxy.Fault{}
 					}
 					if puts++; puts == 1 {
-						return f
+						return c.fault
 					}
 					if puts == 2 && winner {
 						w.other("w 1 upsert theirs")
@@ -548,4 +555,3 @@ func TestCountsOnS3(t *testing.T) {
 		t.Errorf("%d bytes sent, the proxy saw %d", got, sent)
 	}
 }
-
