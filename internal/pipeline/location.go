@@ -99,6 +99,9 @@ func isCloud(scheme string) bool { return scheme != "http" && scheme != "https" 
 
 // isSecret tells the names under which query parameters carry credentials.
 func isSecret(name string) bool {
+	if strings.HasSuffix(strings.ToLower(name), "_file") { // such as web_identity_token_file
+		return false
+	}
 	name = strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r == '.' {
 			return -1

@@ -48,7 +48,7 @@ func TestCheckLocationRefusesCredentialsWithoutRepeatingThem(t *testing.T) {
 	}
 	for _, good := range []string{
 		"t", "./a@b:c", "/a/b?sig=1", "file:///a@b/c?", "mem://a@b:c", "s3://b", "s3://b/t/", "s3a://b/time=10:00/x@y.jsonl",
-		"s3://b/t?region=eu-west-1&endpoint=http://127.0.0.1:9000&kms_key_id=abc",
+		"s3://b/t?region=eu-west-1&endpoint=http://127.0.0.1:9000&kmskeyid=abc&web_identity_token_file=/run/token",
 		"abfss://container@account.dfs.core.windows.net/t", "wasbs://c@a.blob.core.windows.net/t", "https://example.org:8080/x",
 	} {
 		if err := CheckLocation(good); err != nil {
