@@ -29,6 +29,9 @@ type Harness struct {
 	// XMLKeys says that the store's listings are XML 1.0 as it is, so that keys with
 	// control characters other than tab and line ends cannot be listed.
 	XMLKeys bool
+	// Refuses tells the keys that the store refuses, nil for none: its service keeps
+	// them under other names, or cannot list them.
+	Refuses func(key string) bool
 }
 
 // Run runs the suite on stores of h. With DELTAFOLD_SOAK=1 the random parts run
