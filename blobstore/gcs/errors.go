@@ -22,13 +22,17 @@ import (
 type meaning struct {
 	missing      remote.Class // 404 that does not speak of the bucket
 	precondition remote.Class // 412
+	absent       string       // what a 404 of class Refused says is not there
 }
 
+const noBucket = "the bucket does not exist"
+
 var (
-	reading  = meaning{missing: remote.NotFound, precondition: remote.Changed}
-	creating = meaning{missing: remote.Refused, precondition: remote.Exists}
-	// plain is a request about the bucket, or without a condition.
-	plain = meaning{missing: remote.Refused, precondition: remote.Refused}
+	reading  = meaning{missing: remote.NotFound, precondition: remote.Changed, absent: noBucket}
+	creating = meaning{missing: remote.Refused, precondition: remote.Exists, absent: noBucket}
+	plain    = meaning{missing: remote.Refused, precondition: remote.Refused, absent: noBucket}
+	// session is a request of an upload session.
+	session = meaning{missing: remote.Refused, precondition: remote.Refused, absent: "the upload session is gone"}
 )
 
 // failed makes a [remote.Error] of what the SDK or the HTTP client returned.
@@ -58,6 +62,9 @@ func (m meaning) answered(e *googleapi.Error) *remote.Error {
 		out.Code = e.Errors[0].Reason
 	}
 	out.Class = m.class(e.Code, out.Code, text)
+	if e.Code == http.StatusNotFound && out.Class == remote.Refused {
+		out.Err = fmt.Errorf("%s: %w", m.absent, out.Err)
+	}
 	return out
 }
 

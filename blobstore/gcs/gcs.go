@@ -5,9 +5,13 @@
 //
 // # Locations
 //
-// gs://bucket/prefix, percent-decoded once; gcs:// is the same. The parameters
-// are those of gocloud.dev that have a meaning here: anonymous=true,
-// access_id=- (the same) and universe_domain=…; others are refused by name.
+//	gs://bucket                 the whole bucket
+//	gs://bucket/some/prefix     the objects whose keys begin with some/prefix/
+//
+// gcs:// is the same. The prefix is taken as it is written, nothing is decoded. A
+// '?' begins parameters, as gocloud.dev spells them: anonymous=true, access_id=-
+// (the same) and universe_domain=…. Others are refused by name. They are not part
+// of the store's canonical URL.
 //
 // Credentials are Google's application default ones (GOOGLE_APPLICATION_CREDENTIALS,
 // gcloud's login, the machine's account). The server is Config.Endpoint, else
@@ -65,15 +69,13 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 	if err != nil {
 		return nil, "", err
 	}
+	canonical := strings.TrimSuffix("gs://"+p.bucket+"/"+p.prefix, "/")
 	return remote.New(b, &remote.Options{
-		Prefix:   p.prefix,
-		Endpoint: b.base,
-		Bucket:   p.bucket,
+		Prefix: p.prefix, Endpoint: b.base, Bucket: p.bucket,
 		// Google decides ifGenerationMatch=0; another server has to show it.
 		Conditional:        p.endpoint == "",
-		UnsafeSingleWriter: c.UnsafeSingleWriter,
-		Stats:              c.Stats,
-	}), p.url(), nil
+		UnsafeSingleWriter: c.UnsafeSingleWriter, Stats: c.Stats,
+	}), canonical, nil
 }
 
 // place is what a location says.
@@ -88,20 +90,23 @@ type place struct {
 // parse reads a location. emulator is the value of STORAGE_EMULATOR_HOST: a host,
 // with or without a scheme.
 func parse(u *url.URL, endpoint, emulator string) (*place, error) {
-	if u.User != nil || u.Port() != "" || u.Fragment != "" || u.Opaque != "" || u.Host == "" {
-		return nil, errors.New("not of the form gs://bucket/prefix, with %23 for '#' in the prefix")
+	switch {
+	case u.User != nil:
+		return nil, errors.New("credentials in the URL are not taken: use the environment")
+	case u.Host == "" || strings.Contains(u.Host, ":"):
+		return nil, errors.New("the URL names no bucket: write gs://bucket/prefix")
 	}
-	p := &place{bucket: u.Host, emulator: emulator != ""}
-	if prefix := strings.TrimRight(strings.TrimPrefix(u.Path, "/"), "/"); prefix != "" {
-		p.prefix = prefix + "/"
+	prefix, err := remote.PrefixOf(u)
+	if err != nil {
+		return nil, err
 	}
+	p := &place{bucket: u.Host, prefix: prefix, emulator: emulator != ""}
 	if endpoint == "" && emulator != "" {
 		endpoint = emulator
 		if !strings.Contains(endpoint, "://") {
 			endpoint = "http://" + endpoint
 		}
 	}
-	var err error
 	if p.endpoint, err = checkEndpoint(endpoint); err != nil {
 		return nil, err
 	}
@@ -166,23 +171,6 @@ func checkEndpoint(endpoint string) (string, error) {
 		return "", errors.New("endpoint is not of the form https://host or http://host:port")
 	}
 	return strings.TrimRight(endpoint, "/"), nil
-}
-
-// url is the canonical location.
-func (p *place) url() string {
-	u := url.URL{Scheme: "gs", Host: p.bucket}
-	if p.prefix != "" {
-		u.Path = "/" + strings.TrimSuffix(p.prefix, "/")
-	}
-	query := url.Values{}
-	if p.anonymous {
-		query.Set("anonymous", "true")
-	}
-	if p.universe != "" {
-		query.Set("universe_domain", p.universe)
-	}
-	u.RawQuery = query.Encode()
-	return u.String()
 }
 
 // connect finds credentials and makes the client. It sends nothing to the store.

@@ -16,7 +16,7 @@ func TestSuite(t *testing.T) {
 	server.Setenv(t)
 	blobstoretest.Run(t, blobstoretest.Harness{
 		Open: func(t *testing.T) *blobstore.Store {
-			return open(t, "gs://"+server.NewBucket(t)+"/a%20folder/of%20%2541%3F", nil)
+			return open(t, "gs://"+server.NewBucket(t)+"/root %41 of", nil)
 		},
 		Processes: true,
 	})

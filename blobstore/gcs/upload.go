@@ -214,7 +214,7 @@ func (u *upload) request(ctx context.Context, data []byte, span string, total in
 	}
 	res, err := u.b.send(req)
 	if err != nil {
-		return 0, nil, plain.failed(err)
+		return 0, nil, session.failed(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusPermanentRedirect || res.Header.Get("X-Http-Status-Code-Override") == "308" {
@@ -223,7 +223,7 @@ func (u *upload) request(ctx context.Context, data []byte, span string, total in
 		return have, nil, err
 	}
 	if err := googleapi.CheckResponse(res); err != nil {
-		return 0, nil, plain.failed(err)
+		return 0, nil, session.failed(err)
 	}
 	o := new(storage.Object)
 	if err := json.NewDecoder(res.Body).Decode(o); err != nil {
@@ -256,7 +256,7 @@ func (u *upload) Abort(ctx context.Context) error {
 	}
 	res, err := u.b.send(req)
 	if err != nil {
-		return plain.failed(err)
+		return session.failed(err)
 	}
 	defer res.Body.Close()
 	switch res.StatusCode {
@@ -264,7 +264,7 @@ func (u *upload) Abort(ctx context.Context) error {
 		return nil
 	}
 	if err := googleapi.CheckResponse(res); err != nil {
-		return plain.failed(err)
+		return session.failed(err)
 	}
 	return nil
 }
