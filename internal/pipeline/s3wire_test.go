@@ -237,12 +237,20 @@ func TestThrottlingOnS3(t *testing.T) {
 // is exact, or an error that names the object.
 func TestReadsOnS3(t *testing.T) {
 	s := s3Server(t)
-	for _, f := range []faultproxy.Fault{
-		{Kind: faultproxy.ResetBody}, {Kind: faultproxy.ShortBody}, {Kind: faultproxy.ShorterBody},
-		{Name: "shorter body, whole lines", Kind: faultproxy.ShorterBody, Cut: wholeLines},
-		{Name: "no body", Kind: faultproxy.ShorterBody, Cut: func([]byte) int { return 0 }}, {Kind: faultproxy.WrongETag},
+	for _, c := range []struct {
+		name string
+		kind faultproxy.Kind
+		cut  func([]byte) int
+	}{
+		{"reset in the body", faultproxy.ResetBody, nil},
+		{"short body", faultproxy.ShortBody, nil},
+		{"shorter body", faultproxy.ShorterBody, nil},
+		{"shorter body, whole lines", faultproxy.ShorterBody, wholeLines},
+		{"no body", faultproxy.ShorterBody, func([]byte) int { return 0 }},
+		{"wrong ETag", faultproxy.WrongETag, nil},
 	} {
-		t.Run(fmt.Sprintf("%d %s", f.Kind, f.Name), func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			f := faultproxy.Fault{Kind: c.kind, Cut: c.cut}
 			w := newWire(t, s)
 			w.other("a 1 upsert x", "b 1 upsert x")
 			w.other("c 1 upsert x")
