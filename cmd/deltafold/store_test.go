@@ -33,3 +33,5 @@ func serverScripts(t *testing.T, dir string, server *storeserver.Server) {
 func TestS3Scripts(t *testing.T) { serverScripts(t, "testdata/s3", storeserver.S3(t)) }
 
 func TestGCSScripts(t *testing.T) { serverScripts(t, "testdata/gcs", storeserver.GCS(t)) }
+
+func TestAzureScripts(t *testing.T) { serverScripts(t, "testdata/azure", storeserver.Azure(t)) }
