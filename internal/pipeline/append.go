@@ -110,7 +110,7 @@ type appender struct {
 func (a *appender) once(ctx context.Context) (*AppendReport, error) {
 	var err error
 	if a.snap, err = current(ctx, a.table); err != nil {
-		return nil, fmt.Errorf("open table %s: %w", a.job.Table, err)
+		return nil, err
 	}
 	if a.snap != nil && a.job.AppID != "" {
 		if v, ok := a.snap.AppVersion(a.job.AppID); ok && v >= a.job.AppVersion {

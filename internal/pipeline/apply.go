@@ -98,7 +98,7 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 		return nil, err
 	}
 	if a.snap, err = current(ctx, a.table); err != nil {
-		return nil, fmt.Errorf("open table %s: %w", a.job.Table, err)
+		return nil, err
 	}
 	if err := a.read(ctx); err != nil {
 		return nil, err

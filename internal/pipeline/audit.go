@@ -33,7 +33,7 @@ func Audit(ctx context.Context, e *Env, j *AuditJob) (*checkpoints.Report, error
 	}
 	snap, err := t.Snapshot(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("open table %s: %w", j.Table, err)
+		return nil, err
 	}
 	o := &checkpoints.Options{
 		From: j.From, To: j.To, Full: j.Full, Now: e.Now,

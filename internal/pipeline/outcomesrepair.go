@@ -36,20 +36,12 @@ func (o *outcomesTable) repair(ctx context.Context, state *deltatable.Table, sna
 	if v, ok := o.watermark(); ok {
 		from = deltatable.Version(v) + 1
 	}
-	for v := snap.Version(); v >= from; v-- {
-		info := snap.CommitInfo()
-		if v != snap.Version() || info == nil {
-			e, err := state.Entry(ctx, v)
-			var none *deltatable.VersionRangeError
-			if errors.As(err, &none) {
-				break // cleaned up with all that is older
-			}
-			if err != nil {
-				return err
-			}
-			info = e.Info
+	for c, err := range commitsBack(ctx, state, snap, from) {
+		if err != nil {
+			return err
 		}
-		p, err := pendingOf(info)
+		v := c.version
+		p, err := pendingOf(c.info)
 		if err != nil {
 			return fmt.Errorf("version %d: %w", v, err)
 		}
@@ -125,7 +117,7 @@ func RepairOutcomes(ctx context.Context, e *Env, table string) (string, error) {
 	}
 	snap, err := t.Snapshot(ctx)
 	if err != nil {
-		return "", fmt.Errorf("open table %s: %w", table, err)
+		return "", err
 	}
 	o, err := e.openOutcomes(ctx, t.Store().URL(), snap.Properties()[change.PropOutcomes])
 	if err != nil {

@@ -149,7 +149,7 @@ func LogCheckpoint(ctx context.Context, e *Env, table string) (deltatable.Versio
 	}
 	snap, err := t.Snapshot(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("open table %s: %w", table, err)
+		return 0, err
 	}
 	e.step("writing a log checkpoint of version %d", snap.Version())
 	if err := t.WriteLogCheckpoint(ctx, snap); err != nil {
