@@ -84,6 +84,12 @@ func (w *writer) sendPart() error {
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	}
+	// After a part that failed, one more is for nothing; where parts wait for the
+	// one before them it would wait in vain.
+	if err := w.failed(); err != nil {
+		<-w.slots
+		return err
+	}
 	w.parts++
 	number, data := w.parts, w.buf
 	w.buf = nil
