@@ -117,7 +117,7 @@ func opened(res *http.Response, ranged bool, off int64) (io.ReadCloser, driver.I
 		return body, info, nil
 	}
 	info.Size = res.ContentLength
-	if ranged || info.Size < 0 {
+	if ranged && info.Size != 0 || info.Size < 0 { // no byte may be sent so
 		return nil, info, &remote.Error{Err: fmt.Errorf("status %d without the range or the length", res.StatusCode)}
 	}
 	body.want, body.check = checksum(h)
