@@ -121,7 +121,7 @@ func (g *guarded) tableDigest(ctx context.Context, snap *deltatable.Snapshot) (s
 // entry or a file that it needs is gone, it is unknown.
 func baseDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snapshot, roles *change.Roles) (digestBase, error) {
 	base := digestBase{valid: true, version: snap.Version(), unknown: true}
-	text, at, err := recordedDigest(ctx, t, snap.Version())
+	text, at, err := recordedDigest(ctx, t, snap)
 	switch {
 	case gone(err):
 		return base, nil
@@ -150,20 +150,24 @@ func baseDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snaps
 	return base, nil
 }
 
-// recordedDigest is the digest that the last version up to at recorded, and that
-// version; "" where none did.
-func recordedDigest(ctx context.Context, t *deltatable.Table, at deltatable.Version) (string, deltatable.Version, error) {
+// recordedDigest is the digest that the last version up to a snapshot's recorded,
+// and that version; "" where none did. What the snapshot knows is not read again.
+func recordedDigest(ctx context.Context, t *deltatable.Table, snap *deltatable.Snapshot) (string, deltatable.Version, error) {
+	at, info := snap.Version(), snap.CommitInfo()
 	for ; at >= 0; at-- {
-		e, err := t.Entry(ctx, at)
-		if err != nil {
-			return "", at, err
+		if info == nil {
+			e, err := t.Entry(ctx, at)
+			if err != nil {
+				return "", at, err
+			}
+			info = e.Info
 		}
-		if e.Info == nil {
-			continue
+		if info != nil {
+			if text := info.Tags[change.TagTableDigest]; text != "" {
+				return text, at, nil
+			}
 		}
-		if text := e.Info.Tags[change.TagTableDigest]; text != "" {
-			return text, at, nil
-		}
+		info = nil
 	}
 	return "", at, nil
 }
