@@ -16,6 +16,7 @@ import (
 	"github.com/deltafold/deltafold/internal/faultproxy"
 	"github.com/deltafold/deltafold/internal/pipeline"
 	"github.com/deltafold/deltafold/internal/storeserver"
+	"github.com/deltafold/deltafold/internal/tabletest"
 	"github.com/deltafold/deltafold/merge/change"
 )
 
@@ -217,8 +218,7 @@ func (c *s3Chaos) run() {
 	jobs := make([][]job, writers)
 	for w := range jobs {
 		for range 1 + c.rng.IntN(2) {
-			name, j := c.prepare(nil)
-			j.Properties = nil // of the first run alone
+			name, j := c.prepareNext(nil)
 			jobs[w] = append(jobs[w], job{name, j})
 		}
 	}
@@ -236,18 +236,28 @@ func (c *s3Chaos) run() {
 	c.proxy.Land()
 	c.settle()
 	c.counts["faults"] = len(c.proxy.Faults())
-	if len(c.reports) == 0 {
-		if _, err := c.apply(c.plain, nil); err != nil && c.world.Roles.Policy != change.Reject {
-			c.t.Fatal(err)
+	if len(c.reports) == 0 { // perhaps there is no table
+		name, j := c.prepareNext(nil)
+		rep, err := pipeline.Apply(c.t.Context(), c.plain, j)
+		c.record(name, rep, err)
+		if err != nil {
+			if c.world.Roles.Policy != change.Reject {
+				c.t.Fatal(err)
+			}
+			return
 		}
-	}
-	if len(c.reports) == 0 {
-		return // every batch was refused: there is no table
 	}
 	if _, err := pipeline.RepairOutcomes(c.t.Context(), c.plain, c.url); err != nil {
 		c.t.Fatal(err)
 	}
 	c.check()
+}
+
+// prepareNext is prepare for a table that may be there.
+func (c *s3Chaos) prepareNext(b *tabletest.Batch) (string, *pipeline.ApplyJob) {
+	name, j := c.prepare(b)
+	j.Properties = nil
+	return name, j
 }
 
 // decide is a random choice of faults for one run: some of the kinds, more or
@@ -307,7 +317,7 @@ func (c *s3Chaos) settle() {
 			continue
 		}
 		b := c.batches[u.batch]
-		again, j := c.prepare(&b)
+		again, j := c.prepareNext(&b)
 		j.Resume = u.point
 		rep, err := pipeline.Apply(c.t.Context(), c.plain, j)
 		if err == nil && rep.Batch == u.batch {
