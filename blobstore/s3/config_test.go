@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/go-cmp/cmp"
 
@@ -401,5 +400,3 @@ func TestAssumedRole(t *testing.T) {
 		t.Errorf("asked for %v", form)
 	}
 }
-
-var _ aws.HTTPClient = client(nil)

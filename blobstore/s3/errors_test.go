@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -138,8 +139,17 @@ func TestErrorClasses(t *testing.T) {
 	} {
 		for kind := range strings.SplitSeq(c.kinds, ",") {
 			t.Run(fmt.Sprintf("%s %d %s", kind, c.a.status, c.a.code), func(t *testing.T) {
-				b := serve(t, c.a.write)
+				n := 0
+				b := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/bkt" || kind == "list" { // not HeadBucket
+						n++
+					}
+					c.a.write(w, r)
+				})
 				err := requests[kind](t.Context(), b)
+				if n != 1 {
+					t.Errorf("%d requests: the SDK repeats them", n)
+				}
 				e, ok := errors.AsType[*remote.Error](err)
 				if !ok || e.Class != c.want || !strings.Contains(e.Error(), c.text) || e.Status != c.a.status {
 					t.Fatalf("got %+v, %v; want class %d, %q", e, err, c.want, c.text)
@@ -228,6 +238,39 @@ func TestNoCredentials(t *testing.T) {
 		if !ok || e.Class != remote.Refused || !strings.Contains(e.Error(), "no credentials") {
 			t.Errorf("%s: %+v", kind, e)
 		}
+	}
+}
+
+// issuer issues credentials, and counts how often it is asked to.
+type issuer int
+
+func (i *issuer) Retrieve(context.Context) (aws.Credentials, error) {
+	*i++
+	return aws.Credentials{AccessKeyID: fmt.Sprint("AKID", *i), SecretAccessKey: "x"}, nil
+}
+
+// Credentials that the store calls expired are asked for anew, once for each such
+// answer, and not in between.
+func TestExpiredCredentialsAreRenewed(t *testing.T) {
+	var keys []string
+	b := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, key, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+		key, _, _ = strings.Cut(key, "/")
+		if keys = append(keys, key); len(keys) == 2 {
+			answer{status: 400, code: "ExpiredToken"}.write(w, r)
+		}
+	})
+	var i issuer
+	b.cfg.Credentials = credentials{aws.NewCredentialsCache(&i)}
+	b.known = b.p.client(b.cfg, defaultRegion)
+	d := remote.New(b, &remote.Options{Conditional: true, Sleep: func(context.Context, time.Duration) error { return nil }})
+	for range 3 {
+		if out, err := d.Create(t.Context(), "k", nil); out != driver.Created {
+			t.Errorf("%s, %v", out, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"AKID1", "AKID1", "AKID2", "AKID2"}, keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }
 

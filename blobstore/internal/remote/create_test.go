@@ -182,6 +182,7 @@ func TestProbe(t *testing.T) {
 		{name: "ignored", change: func(f *fake) { f.ignores = true }, want: driver.NotDone, refused: true, log: "create create get delete"},
 		{name: "ignored, unsafe", unsafe: true, change: func(f *fake) { f.ignores = true }, want: driver.Created, log: "create create get delete head put"},
 		{name: "a lie", change: func(f *fake) { f.lies = true }, want: driver.NotDone, refused: true, log: "create create get delete"},
+		{name: "a shrug", change: func(f *fake) { f.shrugs = true }, want: driver.NotDone, refused: true, log: "create create get delete"},
 		{name: "not implemented", change: func(f *fake) {
 			f.script["create"] = []step{{fails: true, class: Refused, http: 501, code: "NotImplemented"}}
 		}, want: driver.NotDone, refused: true, log: "create delete"},

@@ -52,6 +52,7 @@ type fake struct {
 	page    int      // of listings
 	ignores bool     // conditions
 	lies    bool     // says that a condition failed, and overwrites
+	shrugs  bool     // says that a conditional put was done, and does nothing
 }
 
 func newFake() *fake {
@@ -154,7 +155,7 @@ func (f *fake) Put(ctx context.Context, key string, data []byte, c Condition) er
 		if !refuse || f.lies {
 			f.objects[key] = slices.Clone(data)
 		}
-		if refuse {
+		if refuse && !f.shrugs {
 			return &Error{Class: Exists, Status: 412, Err: errors.New("there")}
 		}
 		return nil
