@@ -175,6 +175,7 @@ func hashFile(ctx context.Context, t *deltatable.Table, a *deltatable.Add) (inte
 		return integrity.Sum{}, 0, err
 	}
 	h := integrity.NewFileHash()
-	n, err := io.CopyBuffer(h, io.NewSectionReader(r, 0, r.Size()), make([]byte, 1<<20))
+	buffer := make([]byte, max(1, min(r.Size(), 8<<20))) // every piece may be a request
+	n, err := io.CopyBuffer(h, io.NewSectionReader(r, 0, r.Size()), buffer)
 	return h.Sum(), n, errors.Join(err, r.Close())
 }
