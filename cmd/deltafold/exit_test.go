@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/deltatable/expr"
 	"github.com/deltafold/deltafold/internal/changefile"
@@ -32,6 +33,9 @@ func TestStatusOfEveryClassOfError(t *testing.T) {
 		{&deltatable.UnsupportedFeatureError{}, 1},
 		{&deltatable.CorruptError{}, 1},
 		{&deltatable.RetryError{Err: &deltatable.ConflictError{}}, 1},
+		{&blobstore.NoConditionError{}, 1},
+		{&blobstore.LogStoreError{}, 1},
+		{blobstore.ErrNotFound, 1},
 		{&changefile.InputError{}, 1},
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, 1},
 		{usagef("flag"), 2},
