@@ -232,6 +232,53 @@ def fingerprint(table):
     return dict(zip(names, result.fetchone())) | {"files": len(files), "version": opened.version()}
 
 
+def ordered(table, rows, files, *changes):
+    """A state table whose files hold ascending keys, and files of one change each."""
+    from deltalake import DeltaTable, write_deltalake
+
+    rows, files = int(rows), int(files)
+    con = duck()
+    query = """
+    SELECT format('key-{{:010d}}', i) AS entity_id, (2 + i % 5)::BIGINT AS source_version, 'active' AS status,
+      'value ' || substr(md5('v' || i::VARCHAR), 1, 12) AS value
+    FROM range({first}, {last}) AS r(i)
+    """
+    for f in range(files):
+        part = con.execute(query.format(first=rows * f // files, last=rows * (f + 1) // files)).to_arrow_table()
+        write_deltalake(opened if f else table, part, mode="append")
+        if f == 0:
+            opened = DeltaTable(table)
+    opened.update_incremental()
+    opened.create_checkpoint()
+    for n, change in enumerate(changes):
+        con.execute(f"""
+        COPY (SELECT 'c1' AS change_id, format('key-{{:010d}}', {rows // (n + 2)}) AS entity_id, 50::BIGINT AS source_version,
+          'upsert' AS operation, 'changed' AS value) TO '{change}' (FORMAT parquet)
+        """)
+    return {}
+
+
+def wide(table, files, rows):
+    """Files of rows of 1 KiB that do not get smaller."""
+    from deltalake import write_deltalake
+
+    con = duck()
+    text = " || ".join(f"md5('{n}' || i::VARCHAR)" for n in range(32))
+    for f in range(int(files)):
+        query = f"SELECT i, {text} AS text FROM range({f * int(rows)}, {(f + 1) * int(rows)}) AS r(i)"
+        write_deltalake(table, con.execute(query).to_arrow_table(), mode="append")
+    return {}
+
+
+def scan(table):
+    """All columns of all rows, none kept."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    start = time.monotonic()
+    rows = QueryBuilder().register("t", DeltaTable(table)).execute("SELECT * FROM t WHERE length(text) = 3").read_all()
+    return {"seconds": time.monotonic() - start, "rows": rows.num_rows}
+
+
 def open_table(table):
     from deltalake import DeltaTable
 
@@ -248,6 +295,6 @@ def versions():
     return {"delta-rs": deltalake.__version__, "duckdb": duckdb.__version__}
 
 
-COMMANDS = {f.__name__: f for f in (generate, changes, merge, statement, fingerprint, open_table, versions, small_batches, small_table, work)}
+COMMANDS = {f.__name__: f for f in (generate, changes, merge, statement, fingerprint, open_table, versions, small_batches, small_table, work, ordered, wide, scan)}
 
 print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

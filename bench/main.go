@@ -4,6 +4,7 @@
 //
 //	go run ./bench                 10,000,000 rows in 16 files; 1, 100,000 and 1,000,000 changes
 //	go run ./bench -quick          the same, small: tells only that it works and that results are equal
+//	go run ./bench -latency 20ms   instead: tables on an S3 server behind a proxy that delays each request
 //	go run ./bench -concurrent     instead: 8 processes that write 100 small batches each to one table at once
 //
 // The table and the changes are made by DuckDB and delta-rs, from hashes, so
@@ -26,6 +27,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // options are the flags.
@@ -38,6 +40,7 @@ type options struct {
 	dir     string
 	peers   string
 
+	latency            time.Duration
 	concurrent         bool
 	processes, batches int
 	at                 string
@@ -66,6 +69,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if o.latency > 0 {
+		return h.latency(ctx, os.Stdout)
+	}
 	if o.concurrent {
 		return h.concurrent(ctx, os.Stdout)
 	}
@@ -93,6 +99,7 @@ func parse() (*options, error) {
 	flag.IntVar(&o.repeat, "repeat", 3, "runs of each measurement; the median counts")
 	flag.StringVar(&o.dir, "dir", "", "folder for the data; needs 2 GB (default: the system's temporary folder)")
 	quick := flag.Bool("quick", false, "small sizes, one run each: a test of the harness")
+	flag.DurationVar(&o.latency, "latency", 0, "of a request to an S3 server: measure that, in place of the other tasks")
 	flag.BoolVar(&o.concurrent, "concurrent", false, "several writers at once, in place of the other tasks")
 	flag.IntVar(&o.processes, "processes", 8, "with -concurrent: writers at once")
 	flag.IntVar(&o.batches, "batches", 100, "with -concurrent: batches of each writer")

@@ -147,7 +147,7 @@ func TestEndIsKept(t *testing.T) {
 		if got := len(s.requests()); (i == 0) != (got == 1) {
 			t.Fatalf("opened %d times before: %d requests", i, got)
 		}
-		r.Close() //nolint:errcheck // it never fails
+		r.Close()
 	}
 	// Who does not say the size gets what is there now.
 	s.data, s.etag = s.data[:mib], "e2"
@@ -155,7 +155,7 @@ func TestEndIsKept(t *testing.T) {
 	if err != nil || r.Size() != mib {
 		t.Fatal(r.Size(), err)
 	}
-	r.Close() //nolint:errcheck // it never fails
+	r.Close()
 }
 
 func TestKeptIsBounded(t *testing.T) {
@@ -185,7 +185,7 @@ func TestReplacedObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // it never fails
+	defer r.Close()
 	s.etag = "e2"
 	r.Prefetch([]driver.Range{{Off: 0, N: mib}})
 	for range 2 {
@@ -201,7 +201,7 @@ func TestReplacedObject(t *testing.T) {
 		t.Fatal("the old end was kept", err)
 	}
 	s.readAt(t, again, 0, mib)
-	again.Close() //nolint:errcheck // it never fails
+	again.Close()
 	// A store that gives no heed to If-Match.
 	ignorant := func(ctx context.Context, key string, part driver.Range, _ string) ([]byte, driver.Info, error) {
 		return s.fetch(ctx, key, part, "")
@@ -215,7 +215,7 @@ func TestReplacedObject(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != Changed {
 		t.Fatalf("error %v, want one of class Changed", err)
 	}
-	r.Close() //nolint:errcheck // it never fails
+	r.Close()
 }
 
 func TestPrefetchIsCoalesced(t *testing.T) {
@@ -224,7 +224,7 @@ func TestPrefetchIsCoalesced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // it never fails
+	defer r.Close()
 	s.requests()
 	ranges := []driver.Range{
 		{Off: 40 * mib, N: 20 * mib},              // first: it is wanted first; cut
@@ -237,9 +237,14 @@ func TestPrefetchIsCoalesced(t *testing.T) {
 	r.Prefetch(ranges) // planned already
 	r.running.Wait()
 	want := []driver.Range{
-		{Off: 40 * mib, N: (20*mib + 2) / 3}, {Off: 40*mib + (20*mib+2)/3, N: (20*mib + 2) / 3}, {Off: 40*mib + 2*((20*mib+2)/3), N: 20*mib - 2*((20*mib+2)/3)},
-		{Off: 0, N: 50*kib + 100}, {Off: 5 * mib, N: 3 * mib},
-		{Off: 10 * mib, N: 10 * kib}, {Off: 10*mib + 900*kib, N: 10 * kib}, {Off: 63 * mib, N: mib - 64*kib},
+		{Off: 40 * mib, N: (20*mib + 2) / 3},
+		{Off: 40*mib + (20*mib+2)/3, N: (20*mib + 2) / 3},
+		{Off: 40*mib + 2*((20*mib+2)/3), N: 20*mib - 2*((20*mib+2)/3)},
+		{Off: 0, N: 50*kib + 100},
+		{Off: 5 * mib, N: 3 * mib},
+		{Off: 10 * mib, N: 10 * kib},
+		{Off: 10*mib + 900*kib, N: 10 * kib},
+		{Off: 63 * mib, N: mib - 64*kib},
 	}
 	byOffset := func(a, b driver.Range) bool { return a.Off < b.Off }
 	if d := cmp.Diff(want, s.requests(), sortRanges(byOffset)); d != "" {
@@ -265,7 +270,7 @@ func TestPrefetchDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close() //nolint:errcheck // it never fails
+		defer r.Close()
 		r.Prefetch([]driver.Range{{Off: 0, N: 32 * mib}})
 		s.readAt(t, r, 0, 32*mib)
 		// One round trip to open, one for four blocks at once.
@@ -289,7 +294,7 @@ func TestParallelBound(t *testing.T) {
 			r.Prefetch([]driver.Range{{Off: 0, N: 64 * mib}})
 			g.Go(func() {
 				s.readAt(t, r, 0, 63*mib)
-				r.Close() //nolint:errcheck // it never fails
+				r.Close()
 			})
 		}
 		g.Wait()
@@ -308,7 +313,7 @@ func TestWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close() //nolint:errcheck // it never fails
+		defer r.Close()
 		r.Prefetch([]driver.Range{{Off: 0, N: 64 * mib}})
 		var most int64
 		for off := int64(0); off < 60*mib; off += mib {
@@ -356,7 +361,7 @@ func TestWindows(t *testing.T) {
 		}
 		for _, r := range all {
 			s.readAt(t, r, 0, 40*mib)
-			r.Close() //nolint:errcheck // it never fails
+			r.Close()
 		}
 		if got := rs.ahead.Load(); got != 0 {
 			t.Errorf("%d bytes are counted that nobody holds", got)
@@ -391,7 +396,7 @@ func TestFailedPrefetchIsReadAgain(t *testing.T) {
 		}
 		s.fail = nil
 		s.readAt(t, r, 4*mib, 10)
-		r.Close() //nolint:errcheck // it never fails
+		r.Close()
 	}
 }
 
@@ -401,7 +406,7 @@ func TestReadAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // it never fails
+	defer r.Close()
 	s.requests()
 	for off := int64(0); off < 32*mib; off += 32 * kib {
 		s.readAt(t, r, off, 32*kib)
