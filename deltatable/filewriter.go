@@ -180,7 +180,7 @@ func (w *FileWriter) Close() ([]*Add, error) {
 // Only for files that no commit was attempted with. It also works after the
 // writer's context ended, for up to half a minute.
 func (w *FileWriter) Abort() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), discardFor)
 	defer cancel()
 	var errs []error
 	if w.cur != nil {
@@ -196,11 +196,22 @@ func (w *FileWriter) Abort() error {
 // after Close, of all.
 func (w *FileWriter) Rows() int64 { return w.rows }
 
+// discardFor bounds the deletion of files that nobody waits for: a store that
+// does not answer is not asked for each of them.
+const discardFor = 30 * time.Second
+
 // Discard deletes data files that no log entry names. The caller has made sure
-// of that: after an undecided commit it is not sure (R8, I2).
+// of that: after an undecided commit it is not sure (R8, I2). It gives up after
+// half a minute; files that are left then are for vacuum.
 func (t *Table) Discard(ctx context.Context, adds []*Add) error {
+	ctx, cancel := context.WithTimeout(ctx, discardFor)
+	defer cancel()
 	var errs []error
-	for _, a := range adds {
+	for i, a := range adds {
+		if ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("discard %d data files: %w", len(adds)-i, ctx.Err()))
+			break
+		}
 		key, absolute, err := schema.DecodePath(a.Path)
 		if err == nil && !absolute {
 			err = t.store.Delete(ctx, key)

@@ -175,12 +175,12 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 	for attempt := 1; ; attempt++ {
 		res := e.result(st, attempt-1)
 		if out, refusal := e.mode.refusal(); refusal != nil {
-			e.discard(ctx, st)
+			e.discard(ctx, st.outputs)
 			res.setOutcomes(e.files, out)
 			return res, refusal
 		}
 		if e.mode.idle() && (e.identifier == nil || e.ownIdentifier) && st.snap != nil {
-			e.discard(ctx, st)
+			e.discard(ctx, st.outputs)
 			return res, nil
 		}
 		rec, landed, err := e.attempt(ctx, st, res)
@@ -196,16 +196,16 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 			return res, err // nothing is deleted: the entry may still land (R8)
 		default:
 			rec.discard(ctx)
-			e.discard(ctx, st)
+			e.discard(ctx, st.outputs)
 			return e.refused(err)
 		}
 		next, applied, err := e.again(ctx, st, attempt, lost)
 		if err != nil {
-			e.discard(ctx, st)
+			e.discard(ctx, st.outputs)
 			return e.refused(err)
 		}
 		if applied != nil {
-			e.discard(ctx, st)
+			e.discard(ctx, st.outputs)
 			applied.Retries = attempt
 			return applied, nil
 		}
@@ -332,6 +332,7 @@ func (e *engine) rebase(ctx context.Context, old *state, snap *deltatable.Snapsh
 	if err := e.mode.rebase(ctx, snap, added, &st.stats); err != nil {
 		return nil, err
 	}
+	var gone []*output
 	for _, o := range old.outputs {
 		if o.live(snap) && e.mode.holds(o) {
 			st.outputs = append(st.outputs, o)
@@ -339,10 +340,9 @@ func (e *engine) rebase(ctx context.Context, old *state, snap *deltatable.Snapsh
 			continue
 		}
 		st.stats.OutputsRebuilt++
-		// An error changes nothing: the file is only garbage.
-		_ = e.table.Discard(context.WithoutCancel(ctx), o.adds)
-		o.adds = nil
+		gone = append(gone, o)
 	}
+	e.discard(ctx, gone)
 	if e.checkRetries || failpoint.Enabled { // always in test builds
 		return st, e.mode.verify(ctx, snap)
 	}
@@ -362,13 +362,16 @@ func (o *output) live(snap *deltatable.Snapshot) bool {
 	return true
 }
 
-// discard deletes the data files of an attempt that no entry names; what cannot
+// discard deletes the data files of outputs that no entry names; what cannot
 // be deleted is found by vacuum.
-func (e *engine) discard(ctx context.Context, st *state) {
-	for _, o := range st.outputs {
-		// An error changes nothing: the file is only garbage.
-		_ = e.table.Discard(context.WithoutCancel(ctx), o.adds)
+func (e *engine) discard(ctx context.Context, outputs []*output) {
+	var adds []*deltatable.Add
+	for _, o := range outputs {
+		adds = append(adds, o.adds...)
+		o.adds = nil
 	}
+	// An error changes nothing: the files are only garbage.
+	_ = e.table.Discard(context.WithoutCancel(ctx), adds)
 }
 
 // refused gives outcomes to an error that refuses the batch as a whole, for a
