@@ -217,8 +217,8 @@ func (a *appender) fresh(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := checkOutcomes(a.table.Store().URL(), a.job.Properties[change.PropOutcomes]); err != nil {
-		return err
+	if text := notShared(a.table.Store().URL(), a.job.Properties[change.PropOutcomes]); text != "" {
+		return usage("%s", text)
 	}
 	a.md, a.proto, err = deltatable.NewTableMetadata(ds, a.job.PartitionBy, a.job.Properties)
 	if err != nil {

@@ -79,8 +79,8 @@ func Create(ctx context.Context, e *Env, j *CreateJob) (*TableReport, error) {
 		return nil, err
 	}
 	rep.Table = t.Store().URL()
-	if err := checkOutcomes(rep.Table, j.Roles.Outcomes); err != nil {
-		return nil, err
+	if text := notShared(rep.Table, j.Roles.Outcomes); text != "" {
+		return nil, usage("%s", text)
 	}
 	landed, err := t.TryCommit(ctx, nil, createCommit(rep.Mode, made))
 	var lost *deltatable.ConflictError

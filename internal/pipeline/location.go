@@ -178,11 +178,11 @@ func OutcomesURL(state, property string) string {
 	return base + "-outcomes" + query
 }
 
-// checkOutcomes refuses a location that only this machine could find again: the
-// table is read from others.
-func checkOutcomes(state, property string) error {
+// notShared says what is wrong with a location of outcomes that only this machine
+// could find again: the table is used from others. "" if nothing is.
+func notShared(state, property string) string {
 	if property == "" || property == change.OutcomesNone || isLocal(state) || !isLocal(property) {
-		return nil
+		return ""
 	}
-	return usage("property %s is %s, a folder of this machine, and the table is at %s: give a URL, or none", change.PropOutcomes, property, state)
+	return fmt.Sprintf("property %s is %s, a folder of this machine, and the table is at %s: give a URL, or none", change.PropOutcomes, property, state)
 }

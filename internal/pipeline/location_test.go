@@ -106,6 +106,9 @@ func TestSplitURLOfObjectStores(t *testing.T) {
 func bucketEnv(t *testing.T) *Env {
 	name := memURL(t)
 	return &Env{Open: func(ctx context.Context, url string) (*blobstore.Store, error) {
+		if !strings.HasPrefix(url, "s3") {
+			return blobstore.Open(ctx, url)
+		}
 		base, query := cutQuery(url)
 		if !strings.Contains(query, "region=marker") {
 			return nil, fmt.Errorf("open %s: no way leads there", url)
@@ -262,5 +265,56 @@ func TestOutcomesOfABucketAreInABucket(t *testing.T) {
 		if !errors.As(err, &u) {
 			t.Errorf("append, %s: got %v, want a mistake of usage", where, err)
 		}
+	}
+}
+
+// A table that was copied from a folder remembers a folder, and can be told
+// another place.
+func TestOutcomesOfACopiedTable(t *testing.T) {
+	e := bucketEnv(t)
+	const table = "s3://b/t?region=marker"
+	store, err := e.open(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := blobstore.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Create(t.Context(), e, &CreateJob{Table: was.URL(), Schema: "id long, v long, p string", Roles: RoleFlags{Keys: []string{"id"}, Versions: []string{"v"}, Outcomes: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range was.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := was.Get(t.Context(), info.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Put(t.Context(), info.Key, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply := func() error {
+		_, err := Apply(t.Context(), e, &ApplyJob{Table: table, Files: []string{writeLines(t, `{"id":1,"v":1,"p":"x"}`)}})
+		return err
+	}
+	read := func() error {
+		_, err := ReadOutcomes(t.Context(), e, &OutcomesJob{Table: table, Format: "jsonl", Out: &bytes.Buffer{}})
+		return err
+	}
+	for name, run := range map[string]func() error{"apply": apply, "outcomes": read} {
+		var rule *RuleError
+		if err := run(); !errors.As(err, &rule) || !strings.Contains(err.Error(), "a folder of this machine") {
+			t.Errorf("%s: got %v, want a refusal", name, err)
+		}
+	}
+	if _, err := SetProperties(t.Context(), e, table, []string{change.PropOutcomes + "=s3://b/o"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(apply(), read()); err != nil {
+		t.Error(err)
 	}
 }

@@ -84,8 +84,8 @@ func (e *Env) openOutcomes(ctx context.Context, state, property string) (*outcom
 	if property == change.OutcomesNone {
 		return nil, nil
 	}
-	if err := checkOutcomes(state, property); err != nil {
-		return nil, err
+	if text := notShared(state, property); text != "" {
+		return nil, &RuleError{text}
 	}
 	url := OutcomesURL(state, property)
 	t, err := e.OpenTable(ctx, url)

@@ -40,6 +40,9 @@ func ReadOutcomes(ctx context.Context, e *Env, j *OutcomesJob) (*ReadReport, err
 	if where == change.OutcomesNone {
 		return nil, &RuleError{fmt.Sprintf("table %s keeps no outcomes (property %s is none)", j.Table, change.PropOutcomes)}
 	}
+	if text := notShared(t.Store().URL(), where); text != "" {
+		return nil, &RuleError{text}
+	}
 	url := OutcomesURL(t.Store().URL(), where)
 	ot, err := e.OpenTable(ctx, url)
 	if err != nil {
