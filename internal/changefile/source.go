@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -15,15 +17,34 @@ func FromFile(name, path string) Source {
 	return Source{Name: name, Open: func(context.Context) (io.ReadCloser, error) {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, unnamed(err)
 		}
 		st, err := f.Stat()
 		if err != nil || !st.Mode().IsRegular() {
-			return f, nil // pipes are read to their end, directories fail when read
+			return &stream{f}, nil // pipes are read to their end, directories fail when read
 		}
 		return &sizedFile{f, st.Size()}, nil
 	}}
 }
+
+// unnamed is an error of the file system without the step and the name: whoever
+// reads a source says both.
+func unnamed(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// stream is what can only be read to its end.
+type stream struct{ f *os.File }
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.f.Read(p)
+	return n, unnamed(err)
+}
+
+func (s *stream) Close() error { return s.f.Close() }
 
 // FromReader is what can be read from r, such as standard input, under the name
 // name. It can be read once; r is not closed.

@@ -79,6 +79,9 @@ func (e *Env) adopt(ctx context.Context, t *deltatable.Table, j *AdoptJob) (*Tab
 	if err := snap.CheckWritable(); err != nil {
 		return nil, err
 	}
+	if appendOnly(snap.Properties()) {
+		return nil, &RuleError{fmt.Sprintf("the table is append-only (%s): no change could be folded into it", propAppendOnly)}
+	}
 	run := uuid.NewString()
 	tags := rowTags(run, 0)
 	var props map[string]string

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -103,6 +104,14 @@ func NewGuardedTable(roles *change.Roles, table *arrow.Schema, partitionBy []str
 	return stateTable(table, partitionBy, props)
 }
 
+const propAppendOnly = "delta.appendOnly"
+
+// appendOnly says whether properties forbid to take rows out (PROTOCOL.md
+// "Append-only Tables").
+func appendOnly(props map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(props[propAppendOnly]), "true")
+}
+
 // addProperties adds the properties of flags to those of roles.
 func addProperties(props, given map[string]string) error {
 	for k, v := range given {
@@ -114,8 +123,11 @@ func addProperties(props, given map[string]string) error {
 	return nil
 }
 
-// stateTable makes the first metadata and protocol of a table.
+// stateTable makes the first metadata and protocol of a table under a mode.
 func stateTable(table *arrow.Schema, partitionBy []string, props map[string]string) (*merge.NewTable, error) {
+	if appendOnly(props) {
+		return nil, usage("--property %s: in a table that only grows no change could be folded", propAppendOnly)
+	}
 	sch, err := deltatable.SchemaFromArrow(table)
 	if err != nil {
 		return nil, err
