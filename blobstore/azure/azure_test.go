@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -26,29 +27,18 @@ func TestMain(m *testing.M) {
 	blobstoretest.Main(m)
 }
 
-// server starts a server and has this process and its children use it.
-func server(t *testing.T) *storeserver.Server {
-	t.Helper()
-	s := storeserver.Azure(t)
-	s.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", os.Getenv("DELTAFOLD_TEST_CACHE"))
-	return s
-}
-
-func open(t *testing.T, location string, c *blobstore.Config) *blobstore.Store {
-	t.Helper()
-	s, err := blobstore.OpenWith(t.Context(), location, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestStore(t *testing.T) {
-	srv := server(t)
+	srv := storeserver.Azure(t)
+	srv.Setenv(t)
+	t.Setenv("XDG_CACHE_HOME", os.Getenv("DELTAFOLD_TEST_CACHE"))
+	var n atomic.Int64
 	blobstoretest.Run(t, blobstoretest.Harness{
 		Open: func(t *testing.T) *blobstore.Store {
-			return open(t, "azblob://"+srv.NewBucket(t)+"/root %41 of", nil)
+			s, err := blobstore.Open(t.Context(), fmt.Sprintf("%s/root %%41 of/%d", srv.URL(), n.Add(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
 		},
 		Processes: true,
 		Refuses:   func(key string) bool { return strings.ContainsAny(key, "\\\x01") },

@@ -142,18 +142,16 @@ func listed(s *container.BlobFlatListSegment, from string) (page []driver.Info, 
 // or of UTF-16 place elsewhere than that of bytes. It is never above from in any
 // of them. What lies between is skipped here.
 func startFrom(prefix, from string) string {
-	if from <= prefix {
-		return ""
+	rest, ok := strings.CutPrefix(from, prefix)
+	if !ok {
+		return "" // below all keys with the prefix, or above them
 	}
 	n := 0
-	for n < len(prefix) && n < len(from) && prefix[n] == from[n] {
+	for n < len(rest) && rest[n] >= '/' && rest[n] < 0x7f {
 		n++
 	}
-	for n < len(from) && from[n] >= '/' && from[n] < 0x7f {
-		n++
-	}
-	if n <= len(prefix) {
+	if n == 0 {
 		return ""
 	}
-	return from[:n]
+	return prefix + rest[:n]
 }
