@@ -81,7 +81,7 @@ func TestKeyTypes(t *testing.T) {
 					t.Errorf("%s: version (-want +got):\n%s", name, diff)
 				}
 			}
-			keyTypeMerges(t, e, filepath.Join(dir, "merge"), ddl, typ, empty)
+			keyTypeMerges(t, filepath.Join(dir, "merge"), ddl, typ, empty)
 		})
 	}
 }
@@ -99,8 +99,9 @@ func keyTypeRefused(t *testing.T, name, typ string, lawful bool, err error) {
 }
 
 // keyTypeMerges: MERGE's ON takes all types but maps, which do not compare.
-func keyTypeMerges(t *testing.T, e *pipeline.Env, table, ddl, typ, source string) {
+func keyTypeMerges(t *testing.T, table, ddl, typ, source string) {
 	t.Helper()
+	e := &pipeline.Env{}
 	if _, err := pipeline.Create(t.Context(), e, &pipeline.CreateJob{Table: table, Schema: ddl}); err != nil {
 		t.Fatal(err)
 	}
