@@ -139,12 +139,12 @@ func (op operation) failed(err error) *remote.Error {
 // explain is the text of an answer.
 func explain(e *remote.Error, message string) string {
 	what := http.StatusText(e.Status)
-	switch bloberror.Code(e.Code) {
-	case bloberror.ContainerNotFound:
+	switch e.Code {
+	case string(bloberror.ContainerNotFound):
 		what, message = "the container does not exist", ""
-	case bloberror.AuthenticationFailed:
+	case string(bloberror.AuthenticationFailed):
 		what = "the key or SAS token is wrong or has expired, or this machine's clock is"
-	case bloberror.LeaseIDMissing:
+	case string(bloberror.LeaseIDMissing):
 		what = "somebody holds a lease on the blob"
 	}
 	text := what + " (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+e.Code) + ")"

@@ -183,12 +183,21 @@ func TestHeldPagesAreDropped(t *testing.T) {
 // The server begins at a key that is below from in every order there may be.
 func TestStartFrom(t *testing.T) {
 	for _, c := range [][3]string{ // prefix, from, start
-		{"", "", ""}, {"a/", "a", ""}, {"a/", "a/", ""}, {"b", "a", ""},
+		{"", "", ""},
+		{"a/", "a", ""},
+		{"a/", "a/", ""},
+		{"b", "a", ""},
 		{"l/", "l/00000000000000000042.json", "l/00000000000000000042"},
 		{"l/", "l/00000000000000000042", "l/00000000000000000042"},
 		{"t b/l/", "t b/l/_x", "t b/l/_x"},
-		{"", "a-b", "a"}, {"a/", "a/b", "a/b"}, {"", "-b", ""}, {"a", "b-c", ""}, {"", "é", ""}, {"", "aé", "a"},
-		{"a-b", "a-c", ""}, {"a-b", "a-bc-d", "a-bc"},
+		{"", "a-b", "a"},
+		{"a/", "a/b", "a/b"},
+		{"", "-b", ""},
+		{"a", "b-c", ""},
+		{"", "é", ""},
+		{"", "aé", "a"},
+		{"a-b", "a-c", ""},
+		{"a-b", "a-bc-d", "a-bc"},
 	} {
 		if got := startFrom(c[0], c[1]); got != c[2] {
 			t.Errorf("startFrom(%q, %q) = %q, want %q", c[0], c[1], got, c[2])

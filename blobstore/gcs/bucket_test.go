@@ -308,8 +308,11 @@ func TestList(t *testing.T) {
 		from, query string
 		want        []driver.Info
 	}{
-		{"", "", []driver.Info{b, c}}, {"a", "", []driver.Info{b, c}}, {"a/b\xff", "a/b", []driver.Info{c}},
-		{"a/c", "a/c", []driver.Info{c}}, {"\xff", "", []driver.Info{}},
+		{"", "", []driver.Info{b, c}},
+		{"a", "", []driver.Info{b, c}},
+		{"a/b\xff", "a/b", []driver.Info{c}},
+		{"a/c", "a/c", []driver.Info{c}},
+		{"\xff", "", []driver.Info{}},
 	} {
 		got, next, err := w.bucket().List(t.Context(), "a/", x.from, "")
 		if diff := cmp.Diff(x.want, got); diff != "" || err != nil || next != "t" || query != x.query {

@@ -182,7 +182,7 @@ func (w *wire) serveMedia(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if v := r.URL.Query().Get("ifGenerationMatch"); v != "" && v != strconv.FormatInt(o.generation, 10) {
-		http.Error(rw, "Precondition Failed", 412)
+		http.Error(rw, "Precondition Failed", http.StatusPreconditionFailed)
 		return
 	}
 	rw.Header().Set("X-Goog-Generation", strconv.FormatInt(o.generation, 10))
@@ -249,7 +249,7 @@ func (w *wire) serveSession(rw http.ResponseWriter, r *http.Request) {
 }
 
 // wantError compares all of an error but its text.
-func wantError(t *testing.T, err error, want remote.Error) *remote.Error {
+func wantError(t *testing.T, err error, want remote.Error) {
 	t.Helper()
 	e, ok := errors.AsType[*remote.Error](err)
 	if !ok {
@@ -260,5 +260,4 @@ func wantError(t *testing.T, err error, want remote.Error) *remote.Error {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	return e
 }
