@@ -32,8 +32,15 @@ func (e *Env) withParameters(location string) string {
 	if !ok {
 		return location
 	}
-	if scheme == "s3a" || scheme == "s3n" {
+	switch scheme { // spellings of one
+	case "s3a", "s3n":
 		scheme = "s3"
+	case "gcs":
+		scheme = "gs"
+	case "az":
+		scheme = "azblob"
+	case "abfs", "wasb", "wasbs":
+		scheme = "abfss"
 	}
 	bucket := scheme + "://" + authority
 	e.mu.Lock()
