@@ -275,7 +275,7 @@ func TestRequestsOfTwoColumns(t *testing.T) {
 // several at once.
 func TestRequestsOfScan(t *testing.T) {
 	onRemote(t, func(t *testing.T, r *remoteTable, tab *deltatable.Table) {
-		const files = 32
+		const files = 16
 		for range files {
 			r.wide(tab, 15_000) // above 1 MiB
 		}

@@ -21,10 +21,11 @@ func (t *Table) SnapshotAtTime(ctx context.Context, at time.Time) (*Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	infos, err := t.listEntries(ctx)
+	listed, earliest, err := deltalog.ListReadable(ctx, t.store)
 	if err != nil {
-		return nil, err
+		return nil, t.opening(err)
 	}
+	infos := adjust(listed)
 	for len(infos) > 0 && infos[len(infos)-1].Version > latest.Version() {
 		infos = infos[:len(infos)-1] // committed since
 	}
@@ -34,10 +35,6 @@ func (t *Table) SnapshotAtTime(ctx context.Context, at time.Time) (*Snapshot, er
 	line := &timeline{table: t, infos: infos, known: make(map[Version]time.Time)}
 	if err := line.split(latest); err != nil {
 		return nil, err
-	}
-	earliest, err := deltalog.EarliestReadable(ctx, t.store)
-	if err != nil {
-		return nil, t.opening(err)
 	}
 	v, ok, err := line.find(ctx, at)
 	if err != nil {

@@ -73,18 +73,25 @@ func ListEntries(ctx context.Context, store *blobstore.Store, from Version) ([]E
 // run on without a hole to the latest version (protocol notes 2.2). [ErrNoTable]: the
 // log is empty; a *[CorruptError]: no version can be built.
 func EarliestReadable(ctx context.Context, store *blobstore.Store) (Version, error) {
+	_, v, err := ListReadable(ctx, store)
+	return v, err
+}
+
+// ListReadable is [ListEntries] from version 0 on and [EarliestReadable] by one
+// listing.
+func ListReadable(ctx context.Context, store *blobstore.Store) ([]EntryInfo, Version, error) {
 	l, err := list(ctx, store, 0, nil)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	if l.empty() {
-		return 0, ErrNoTable
+		return nil, 0, ErrNoTable
 	}
 	v, ok := l.earliest()
 	if !ok {
-		return 0, &CorruptError{Version: l.latest(), Reason: "no log checkpoint from which the entries run on"}
+		return nil, 0, &CorruptError{Version: l.latest(), Reason: "no log checkpoint from which the entries run on"}
 	}
-	return v, nil
+	return l.entries, v, nil
 }
 
 func (l *listing) earliest() (Version, bool) {
