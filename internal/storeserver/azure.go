@@ -63,9 +63,8 @@ func azurite() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := serversFolder()
-	if err != nil {
-		return nil, err
+	if errFolder != nil {
+		return nil, errFolder
 	}
 	marker := filepath.Join(folder, "azurite", ".installed")
 	if _, err := os.Stat(marker); err != nil {

@@ -13,6 +13,13 @@ import (
 	"strings"
 )
 
+// started is the environment at the start of this process: tests may set
+// XDG_CACHE_HOME later, and neither the servers nor Go's build cache move then.
+var started = os.Environ()
+
+// folder is where servers are; its error is reported by whoever asks for one.
+var folder, errFolder = serversFolder()
+
 // serversFolder is where servers are built and installed.
 func serversFolder() (string, error) {
 	if folder := os.Getenv("DELTAFOLD_SERVERS"); folder != "" {
@@ -58,9 +65,8 @@ func build(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := serversFolder()
-	if err != nil {
-		return nil, err
+	if errFolder != nil {
+		return nil, errFolder
 	}
 	program := filepath.Join(folder, name+"-"+key)
 	if runtime.GOOS == "windows" {
@@ -91,7 +97,7 @@ func compile(source, program string) error {
 	unfinished := program + ".unfinished"
 	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", unfinished, ".")
 	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	command.Env = append(slices.Clone(started), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	said, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build in %s: %w\n%s", source, err, strings.TrimSpace(string(said)))
