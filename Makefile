@@ -33,16 +33,26 @@ golden:
 peers:
 	.ci/peers
 
+## servers: build and install the object stores of the tests (S3, GCS, Azure) outside the tree
+.PHONY: servers
+servers:
+	.ci/servers
+
+## stores: the tests on object stores, which must be there
+.PHONY: stores
+stores: servers
+	DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 ./blobstore/... ./internal/storeserver
+
 ## interop: the tests beside the peers, which must be there
 .PHONY: interop
-interop: peers
-	DELTAFOLD_REQUIRE_PEERS=1 go test -count 1 -timeout 30m ./internal/interop
+interop: peers servers
+	DELTAFOLD_REQUIRE_PEERS=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 -timeout 30m ./internal/interop
 
-## soak: every random test with its full number of cases, peers included; takes long
+## soak: every random test with its full number of cases, peers and stores included; takes long
 .PHONY: soak
-soak: peers
-	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_PEERS=1 go test -count 1 -timeout 3h ./...
-	DELTAFOLD_SOAK=1 go test -count 1 -timeout 3h -tags failpoint -run 'Killed|Failpoint|Crash' ./internal/pipeline
+soak: peers servers
+	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_PEERS=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 -timeout 3h ./...
+	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 -timeout 3h -tags failpoint -run 'Killed|Failpoint|Crash' ./internal/pipeline
 
 ## mutants: put known faults into a copy of the code, each must fail a test
 .PHONY: mutants
