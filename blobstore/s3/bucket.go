@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +29,7 @@ type bucket struct {
 	p      *parameters
 	cfg    aws.Config
 	amazon bool
+	stats  *driver.Stats // counts requests beside those that were asked for; may be nil
 
 	mu     sync.Mutex
 	known  *awss3.Client // nil until the region is known
@@ -39,6 +42,10 @@ func newBucket(ctx context.Context, name string, p *parameters) (*bucket, error)
 		return nil, err
 	}
 	b := &bucket{name: name, p: p, cfg: cfg}
+	if c, ok := cfg.HTTPClient.(*http.Client); ok {
+		// A store is not closed: the connections that it keeps open end with it.
+		runtime.AddCleanup(b, func(c *http.Client) { c.CloseIdleConnections() }, c)
+	}
 	if cfg.Credentials != nil && !p.anonymous {
 		b.cfg.Credentials = credentials{cfg.Credentials}
 	}
@@ -89,6 +96,7 @@ func (b *bucket) Get(ctx context.Context, key string, part driver.Range, etag st
 	if err != nil {
 		e := b.failed(err, opGet)
 		if e.Status == 416 { // at or past the end, or the object is empty
+			b.stats.Count(driver.RequestHead)
 			info, err := b.Head(ctx, key)
 			return io.NopCloser(bytes.NewReader(nil)), info, err
 		}
@@ -161,6 +169,7 @@ func (b *bucket) Head(ctx context.Context, key string) (driver.Info, error) {
 }
 
 func (b *bucket) headBucket(ctx context.Context, c *awss3.Client) error {
+	b.stats.Count(driver.RequestHead)
 	_, err := c.HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: &b.name})
 	if err == nil {
 		b.exists.Store(true)
