@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/deltafold/deltafold/blobstore/internal/driver"
 )
 
 // defaultRegion is that of endpoints which are not Amazon's, and where Amazon is
@@ -24,6 +26,7 @@ func (b *bucket) client(ctx context.Context) (*awss3.Client, error) {
 	if b.known != nil {
 		return b.known, nil
 	}
+	b.stats.Count(driver.RequestHead)
 	out, err := b.p.client(b.cfg, defaultRegion).HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: &b.name})
 	var region string
 	if err == nil {

@@ -99,6 +99,7 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 	if err != nil {
 		return nil, "", err
 	}
+	b.stats = c.Stats
 	canonical := strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/")
 	return remote.New(b, &remote.Options{
 		Prefix: prefix, Endpoint: b.endpointName(), Bucket: b.name, Conditional: b.amazon,

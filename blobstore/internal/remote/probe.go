@@ -92,10 +92,17 @@ func (s *store) probe(ctx context.Context) (detail string, err error) {
 	return "", nil
 }
 
-// detached returns a context for what must be tidied up after ctx has ended,
-// bounded in time.
+// tidyFor is how long whoever ended ctx waits at most for what must be tidied up.
+const tidyFor = 10 * time.Second
+
+// detached returns a context for what must be tidied up, also after ctx has
+// ended, bounded in time.
 func (s *store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), s.o.RetryFor)
+	limit := s.o.RetryFor
+	if ctx.Err() != nil {
+		limit = min(limit, tidyFor)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
 const memoryHead = "deltafold conditional-put 1"

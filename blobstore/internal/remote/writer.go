@@ -154,22 +154,25 @@ func (w *writer) complete() error {
 	ctx, cancel := w.s.detached(w.ctx)
 	defer cancel()
 	info, statErr := w.s.Stat(ctx, w.key)
-	if statErr == nil && info.Size == w.size {
+	switch {
+	case statErr == nil && info.Size == w.size:
 		return nil
+	case errors.Is(statErr, driver.ErrNotFound): // then err says all
+		return err
 	}
 	return errors.Join(err, statErr)
 }
 
 // Abort is [driver.Writer]'s. It goes on when ctx has ended.
 func (w *writer) Abort() error {
+	ctx, cancel := w.s.detached(w.ctx)
+	defer cancel()
 	w.stop()
 	w.wg.Wait()
 	w.buf = nil
 	if w.upload == nil {
 		return nil
 	}
-	ctx, cancel := w.s.detached(w.ctx)
-	defer cancel()
 	err := w.s.task(driver.RequestPart, 0).run(ctx, func(ctx context.Context, _ func()) error { return w.upload.Abort(ctx) })
 	if err != nil {
 		return fmt.Errorf("abort the upload in parts: %w", err)
