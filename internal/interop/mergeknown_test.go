@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,6 +136,40 @@ func TestMergePeersDifferByRules(t *testing.T) {
 				}
 				deltafold(t, nil, "merge", path, "--source", "s="+from, strings.NewReplacer("{target}", "t0", "{source}", "s").Replace(sql))
 				equalRows(t, "deltafold", readRows(t, path), pin.want)
+			})
+		}
+	}
+}
+
+// TestMergeFloatKeysBesideSpark: in ON, NaN equals NaN and -0.0 equals 0.0
+// (merge-semantics 5; field problem B13), whichever way the condition is put.
+func TestMergeFloatKeysBesideSpark(t *testing.T) {
+	for _, typ := range []string{"double", "float"} {
+		d := &dataset{columns: [][2]string{{"k", typ}, {"v", "string"}}, rows: rows{
+			{"k": "NaN", "v": "nan"}, {"k": json.RawMessage("-0.0"), "v": "zero"}, {"k": "Infinity", "v": "inf"}, {"k": 1.5, "v": "one"}, {"k": nil, "v": "null"},
+		}}
+		source := rows{{"k": "NaN", "v": "N"}, {"k": json.RawMessage("0.0"), "v": "Z"}, {"k": "Infinity", "v": "I"}, {"k": 2.5, "v": "O"}, {"k": nil, "v": "L"}}
+		for on, null := range map[string]string{"t.k = s.k": "null", "t.k <=> s.k": "L", "t.k BETWEEN s.k AND s.k": "null", "NOT t.k <> s.k": "null"} {
+			t.Run(typ+": "+on, func(t *testing.T) {
+				p, sql := needPeer(t, arbiter), "MERGE INTO {target} AS t USING {source} AS s ON "+on+" WHEN MATCHED THEN UPDATE SET v = s.v"
+				ours, theirs := filepath.Join(t.TempDir(), "ours"), filepath.Join(t.TempDir(), "theirs")
+				create(t, ours, d)
+				copyTable(t, ours, theirs)
+				p.ask("statement", map[string]any{"path": theirs, "columns": d.columns, "rows": source, "sql": sql})
+				from := filepath.Join(t.TempDir(), "s.jsonl")
+				if err := os.WriteFile(from, d.with(source...).jsonLines(t), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				deltafold(t, nil, "merge", ours, "--source", "s="+from, strings.NewReplacer("{target}", "t0", "{source}", "s").Replace(sql))
+				got := map[string]bool{}
+				for _, row := range readRows(t, ours) {
+					got[row["v"].(string)] = true
+				}
+				want := map[string]bool{"N": true, "Z": true, "I": true, "one": true, null: true}
+				if !maps.Equal(want, got) {
+					t.Errorf("values are %v, want %v", got, want)
+				}
+				equalRows(t, arbiter, readRows(t, theirs), readRows(t, ours))
 			})
 		}
 	}
