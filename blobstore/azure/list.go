@@ -85,6 +85,11 @@ func (b *bucket) List(ctx context.Context, prefix, from, token string) ([]driver
 	if err != nil {
 		return nil, "", opList.failed(err)
 	}
+	// NB: the SDK takes an empty body for an empty answer, and a log that lists
+	// nothing is no table (I4).
+	if res.Segment == nil && res.ContainerName == nil {
+		return nil, "", &remote.Error{Err: errors.New("the answer has no listing")}
+	}
 	page, hierarchical, err := listed(res.Segment, from)
 	if err != nil {
 		return nil, "", err

@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -253,6 +254,11 @@ func (b *bucket) List(ctx context.Context, prefix, from, token string) ([]driver
 		return nil, "", b.failed(err, opList)
 	}
 	b.exists.Store(true)
+	// NB: the SDK takes a body that was cut before its first element for an empty
+	// answer, and a log that lists nothing is no table (I4).
+	if out.Name == nil && out.KeyCount == nil && out.IsTruncated == nil {
+		return nil, "", &remote.Error{Err: errors.New("the answer has no listing")}
+	}
 	if n := aws.ToInt32(out.KeyCount); int(n) > len(out.Contents) {
 		return nil, "", &remote.Error{Err: fmt.Errorf("the answer says %d keys and has %d", n, len(out.Contents))}
 	}

@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -66,12 +67,15 @@ func (u *upload) Complete(ctx context.Context, parts int) error {
 		list[i] = types.CompletedPart{PartNumber: aws.Int32(int32(i + 1)), ETag: aws.String(u.etags[i+1])} //nolint:gosec // at most 10,000
 	}
 	u.mu.Unlock()
-	_, err := u.c.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
+	out, err := u.c.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
 		Bucket: &u.b.name, Key: &u.key, UploadId: u.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: list},
 		RequestPayer: u.b.p.requestPayer,
 	})
 	if err != nil {
 		return u.b.failed(err, opUpload)
+	}
+	if out.ETag == nil { // the body may have been cut, and a 200 is sent before the work is done
+		return &remote.Error{Err: errors.New("the answer has no result")}
 	}
 	return nil
 }
