@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -256,9 +257,8 @@ func TestReadsOnS3(t *testing.T) {
 			w.other("c 1 upsert x")
 			w.other("a 2 upsert y")
 			want := w.rows()
-			get := func(r *faultproxy.Request) bool { return r.Kind == "GetObject" }
 			w.proxy.SetDecide(func(r *faultproxy.Request) faultproxy.Fault {
-				if get(r) && r.Nth == 1 {
+				if r.Method == http.MethodGet && r.Nth == 1 { // listings too
 					return f
 				}
 				return faultproxy.Fault{}
@@ -273,11 +273,13 @@ func TestReadsOnS3(t *testing.T) {
 			if f.Kind == faultproxy.WrongETag {
 				return
 			}
-			for _, suffix := range []string{".parquet", logKey(1)} {
+			for _, always := range []struct{ kind, suffix string }{
+				{"GetObject", ".parquet"}, {"GetObject", logKey(1)}, {"ListObjects", "_delta_log/"},
+			} {
 				w.fresh()
-				w.proxy.SetDecide(faultproxy.Always(w.of("GetObject", suffix), f))
-				if got, err := w.read(); err == nil || !strings.Contains(err.Error(), suffix) {
-					t.Errorf("reads of %s are all cut: got %q, %v", suffix, got, err)
+				w.proxy.SetDecide(faultproxy.Always(w.of(always.kind, always.suffix), f))
+				if got, err := w.read(); err == nil || errors.Is(err, deltatable.ErrNoTable) || !strings.Contains(err.Error(), always.suffix) {
+					t.Errorf("answers to %s %s are all cut: got %q, %v", always.kind, always.suffix, got, err)
 				}
 			}
 		})
