@@ -258,6 +258,9 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 					continue
 				}
 				wantNoSecrets(t, fmt.Sprintf("status %d, %s", status, name), err)
+				if (status == 0 || name == "no server") && strings.Contains(err.Error(), "://") {
+					t.Errorf("%s names the request's URL: %v", name, err)
+				}
 				if status == 403 && name != "no server" && (e.Class != remote.Refused || e.RequestID != requestID || e.Code != "AuthenticationFailed") {
 					t.Errorf("%s: %+v", name, e)
 				}

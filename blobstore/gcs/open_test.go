@@ -174,6 +174,9 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 					t.Errorf("status %d, call %d: %v", status, i, err)
 				}
 			}
+			if status == 1 && strings.Contains(err.Error(), "://") {
+				t.Errorf("call %d names the request's URL: %v", i, err)
+			}
 			if refused := status == 401 || status == 403; refused && (e.Class != remote.Refused || e.RequestID != requestID) {
 				t.Errorf("status %d, call %d: %+v", status, i, e)
 			}
