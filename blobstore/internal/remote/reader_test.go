@@ -341,6 +341,35 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// What was wished for and is never read does not pile up.
+func TestUnreadBlocks(t *testing.T) {
+	s := newSource(int(64 * mib))
+	r, err := newReaders(s.fetch, Reading{Window: 16 * mib, Block: 4 * mib}).open(t.Context(), "k", 64*mib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s.requests()
+	// As of row groups: 100 bytes of each are not read, and the next one is told.
+	var most int64
+	for off := int64(0); off < 60*mib; off += 4 * mib {
+		r.Prefetch([]driver.Range{{Off: off, N: 4 * mib}, {Off: off + 4*mib, N: 4 * mib}})
+		s.readAt(t, r, off, 4*mib-100)
+		most = max(most, r.ahead)
+	}
+	if n := len(s.requests()); n != 16 || most > 16*mib {
+		t.Errorf("%d requests with up to %d bytes ahead; want 16 and at most %d", n, most, 16*mib)
+	}
+	// Wishes of which little is read.
+	r.Prefetch([]driver.Range{{Off: 0, N: 60 * mib}})
+	for off := int64(0); off < 60*mib; off += 4 * mib {
+		s.readAt(t, r, off, mib)
+		if r.ahead > 16*mib+4*mib {
+			t.Fatalf("%d bytes are held", r.ahead)
+		}
+	}
+}
+
 // All readers of a driver together are bounded too, but none is left without a block.
 func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
