@@ -4,6 +4,8 @@ import importlib.metadata
 import os
 
 os.environ["TZ"] = "UTC"
+# A session that nobody asks for some minutes, while another peer works, is kept.
+os.environ["SAIL_SPARK__SESSION_TIMEOUT_SECS"] = "86400"
 
 import peerlib
 from pysail.spark import SparkConnectServer
