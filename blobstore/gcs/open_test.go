@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,11 +137,12 @@ func tokens(t *testing.T, status int) string {
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	key := credentials(t, tokens(t, 200))
 	w := newWire(t)
-	status := 0
+	var answer atomic.Int64
 	w.before = func(rw http.ResponseWriter, r *http.Request, _ int) bool {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			t.Errorf("%s without the token", r.Method)
 		}
+		status := int(answer.Load())
 		switch status {
 		case 0:
 			return false
@@ -162,7 +164,8 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, status = range []int{1, 401, 403, 404, 410, 503} {
+	for _, status := range []int{1, 401, 403, 404, 410, 503} {
+		answer.Store(int64(status))
 		for i, err := range everyCall(t, b, u) {
 			e, ok := errors.AsType[*remote.Error](err)
 			if !ok {
