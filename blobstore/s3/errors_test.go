@@ -436,3 +436,51 @@ func TestGetRanges(t *testing.T) {
 		})
 	}
 }
+
+// An upload that is still there after it was aborted, as a part came late, is
+// aborted again.
+func TestAbortUntilGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		looks []answer // at the parts after each abort
+		want  string   // requests
+	}{
+		"gone":           {looks: []answer{{status: 404, code: "NoSuchUpload"}}, want: "DELETE GET"},
+		"there once":     {looks: []answer{{status: 200, body: "<ListPartsResult/>"}, {status: 404, code: "NoSuchUpload"}}, want: "DELETE GET DELETE GET"},
+		"nobody may see": {looks: []answer{{status: 403, code: "AccessDenied"}}, want: "DELETE GET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log []string
+			looks := c.looks
+			b := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Method == http.MethodPost:
+					answer{status: 200, body: "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"}.write(w, r)
+					return
+				case r.Method == http.MethodPut:
+					answer{status: 200, header: map[string]string{"ETag": `"e"`}}.write(w, r)
+					return
+				case r.Method == http.MethodGet:
+					looks[0].write(w, r)
+					looks = looks[1:]
+				default:
+					answer{status: 204}.write(w, r)
+				}
+				log = append(log, r.Method)
+			})
+			d := remote.New(b, &remote.Options{Conditional: true, PartSize: 10, Sleep: func(context.Context, time.Duration) error { return nil }})
+			w, err := d.NewWriter(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(make([]byte, 25)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Abort(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(log, " "); got != c.want {
+				t.Errorf("requests %s, want %s", got, c.want)
+			}
+		})
+	}
+}

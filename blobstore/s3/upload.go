@@ -11,6 +11,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/deltafold/deltafold/blobstore/internal/driver"
 	"github.com/deltafold/deltafold/blobstore/internal/remote"
 )
 
@@ -80,15 +81,29 @@ func (u *upload) Complete(ctx context.Context, parts int) error {
 	return nil
 }
 
-// Abort is [remote.Upload]'s. An upload that is gone needs none.
+// Abort is [remote.Upload]'s. An upload that is gone needs none. Parts that were on
+// their way may stay behind, so the upload is looked for afterwards, as Amazon
+// advises (AbortMultipartUpload), and is there for another attempt if it is.
 func (u *upload) Abort(ctx context.Context) error {
 	_, err := u.c.AbortMultipartUpload(ctx, &awss3.AbortMultipartUploadInput{
 		Bucket: &u.b.name, Key: &u.key, UploadId: u.id, RequestPayer: u.b.p.requestPayer,
 	})
 	if err != nil {
-		if e := u.b.failed(err, opUpload); e.Code != "NoSuchUpload" {
-			return e
+		e := u.b.failed(err, opUpload)
+		if e.Code == "NoSuchUpload" {
+			return nil
 		}
+		return e
+	}
+	u.b.stats.Count(driver.RequestPart)
+	_, err = u.c.ListParts(ctx, &awss3.ListPartsInput{
+		Bucket: &u.b.name, Key: &u.key, UploadId: u.id, MaxParts: aws.Int32(1), RequestPayer: u.b.p.requestPayer,
+	})
+	if err == nil {
+		return &remote.Error{Err: errors.New("the upload is still there after it was aborted")}
+	}
+	if e := u.b.failed(err, opUpload); e.Class != remote.Refused { // gone, or nobody may look
+		return e
 	}
 	return nil
 }

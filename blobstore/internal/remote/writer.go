@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/deltafold/deltafold/blobstore/internal/driver"
 )
@@ -96,6 +97,8 @@ func (w *writer) sendPart() error {
 	w.wg.Go(func() {
 		defer func() { <-w.slots }()
 		err := w.s.task(driver.RequestPart, int64(len(data))).run(w.ctx, func(ctx context.Context, _ func()) error {
+			ctx, cancel := lingering(ctx)
+			defer cancel()
 			w.s.o.Stats.Bytes(0, int64(len(data)))
 			return w.upload.Part(ctx, number, data)
 		})
@@ -108,6 +111,31 @@ func (w *writer) sendPart() error {
 		}
 	})
 	return w.failed()
+}
+
+// linger is how long a part that is on its way may go on after its context has
+// ended.
+const linger = 2 * time.Second
+
+// lingering returns a context that ends a while after ctx. NB: a part whose
+// connection is cut may still arrive, and at S3 even after the upload was
+// aborted, which leaves it there; one that has been answered is dropped for
+// certain.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(linger)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			cancel(context.Cause(ctx))
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 func (w *writer) start() error {

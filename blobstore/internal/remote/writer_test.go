@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,7 +155,7 @@ func TestWriterCancelled(t *testing.T) {
 		"in start":              {written: 25, hangs: "start"},
 		"in complete":           {written: 25, hangs: "complete"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, synced(func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			f := newFake()
@@ -187,8 +188,13 @@ func TestWriterCancelled(t *testing.T) {
 			if len(f.objects) != 0 || f.openUploads() != 0 {
 				t.Errorf("left: %v, %d uploads", f.objects, f.openUploads())
 			}
-		})
+		}))
 	}
+}
+
+// synced is a test on a clock of its own.
+func synced(f func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
 }
 
 func TestWriterAborted(t *testing.T) {
