@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/blobstore/blobstoretest"
 	"github.com/deltafold/deltafold/deltatable"
 )
 
@@ -78,7 +80,38 @@ type tally struct {
 	failed                     []string
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conformance(t, blobstore.Open) }
+
+// The same tables behind the driver of object stores, all read in small pieces: what
+// is fetched ahead, coalesced and cut must not show.
+func TestConformanceInPieces(t *testing.T) {
+	conformance(t, func(ctx context.Context, folder string) (*blobstore.Store, error) {
+		bucket := blobstoretest.NewBucket()
+		bucket.Pieces = 1000
+		s, err := bucket.Open(ctx, "bucket://t")
+		if err != nil {
+			return nil, err
+		}
+		return s, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			key, err := filepath.Rel(folder, path)
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return s.Put(ctx, filepath.ToSlash(key), data)
+		})
+	})
+}
+
+type opener func(ctx context.Context, folder string) (*blobstore.Store, error)
+
+func conformance(t *testing.T, open opener) {
 	dir := tablesDir(t)
 	data, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil {
@@ -90,7 +123,7 @@ func TestConformance(t *testing.T) {
 	}
 	var sum tally
 	for _, e := range entries {
-		t.Run(e.Name, func(t *testing.T) { sum.table(t, dir, e) })
+		t.Run(e.Name, func(t *testing.T) { sum.table(t, open, dir, e) })
 	}
 	slices.Sort(sum.refused)
 	t.Logf("%d tables read, %d versions, %d refused, %d fail as they should; %d tables and %d versions with their data gone; %d older versions refused",
@@ -103,8 +136,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func (sum *tally) table(t *testing.T, dir string, e manifestEntry) {
-	store, err := blobstore.Open(t.Context(), filepath.Join(dir, e.Name))
+func (sum *tally) table(t *testing.T, open opener, dir string, e manifestEntry) {
+	store, err := open(t.Context(), filepath.Join(dir, e.Name))
 	if err != nil {
 		t.Fatal(err)
 	}

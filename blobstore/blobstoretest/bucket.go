@@ -26,6 +26,9 @@ import (
 type Bucket struct {
 	// Latency is the time from a request to its answer. Set it before use.
 	Latency time.Duration
+	// Pieces, if positive, has objects read in pieces of at most so many bytes and
+	// none whole, so that small ones meet what large ones do. Set it before use.
+	Pieces int64
 
 	mu      sync.Mutex
 	objects map[string]bucketObject
@@ -53,9 +56,11 @@ func (b *Bucket) Open(_ context.Context, url string) (*blobstore.Store, error) {
 	if !ok || name == "" {
 		return nil, fmt.Errorf("open %q: not bucket://NAME", url)
 	}
-	d := remote.New((*memoryBucket)(b), &remote.Options{
-		Prefix: name + "/", Endpoint: "memory", Bucket: "test", Conditional: true, Stats: &b.stats,
-	})
+	o := &remote.Options{Prefix: name + "/", Endpoint: "memory", Bucket: "test", Conditional: true, Stats: &b.stats}
+	if n := b.Pieces; n > 0 {
+		o.Reading = remote.Reading{Small: 1, Tail: n, Unsized: n, Gap: n, Block: n, Window: 3 * n}
+	}
+	d := remote.New((*memoryBucket)(b), o)
 	return blobstore.New(d, "bucket://"+name), nil
 }
 
