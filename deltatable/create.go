@@ -51,7 +51,7 @@ func NewTableMetadata(sch *Schema, partitionBy []string, props map[string]string
 			return nil, nil, &ColumnError{Column: c, Msg: "it is named twice as a partition column"}
 		}
 		if !partitionType(f.Type) {
-			return nil, nil, &ColumnError{Column: c, Msg: fmt.Sprintf("a column of type %s cannot be a partition column", f.Type)}
+			return nil, nil, &ColumnError{Column: c, Msg: fmt.Sprintf("a column of type %s cannot be a partition column", TypeName(f.Type))}
 		}
 		md.PartitionColumns = append(md.PartitionColumns, f.Name)
 	}
