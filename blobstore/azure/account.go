@@ -147,8 +147,8 @@ func (a *account) connectionString(text string) error {
 	return nil
 }
 
-// checkService checks the service's URL, and that no secret goes over plain http
-// to another machine. A key is never sent: it signs.
+// checkService checks the service's URL, and that no token goes over plain http: a
+// SAS token to another machine, any other at all. A key is never sent: it signs.
 func (a *account) checkService() error {
 	a.service = strings.TrimRight(a.service, "/")
 	u, err := url.Parse(a.service)
@@ -156,7 +156,7 @@ func (a *account) checkService() error {
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("the service's URL is not of the form https://account.blob.core.windows.net or http://host:port/account")
 	}
-	if u.Scheme == "http" && a.key == "" && !a.anonymous && !loopback(u.Hostname()) {
+	if u.Scheme == "http" && a.key == "" && !a.anonymous && (a.sas == "" || !loopback(u.Hostname())) {
 		return errors.New("tokens are not sent over plain http: use https, or an account's key")
 	}
 	return nil
