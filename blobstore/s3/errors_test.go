@@ -452,14 +452,14 @@ func TestAbortUntilGone(t *testing.T) {
 			var log []string
 			looks := c.looks
 			b := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				switch {
-				case r.Method == http.MethodPost:
+				switch r.Method {
+				case http.MethodPost:
 					answer{status: 200, body: "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"}.write(w, r)
 					return
-				case r.Method == http.MethodPut:
+				case http.MethodPut:
 					answer{status: 200, header: map[string]string{"ETag": `"e"`}}.write(w, r)
 					return
-				case r.Method == http.MethodGet:
+				case http.MethodGet:
 					looks[0].write(w, r)
 					looks = looks[1:]
 				default:
