@@ -29,27 +29,8 @@ func commitsBack(ctx context.Context, t *deltatable.Table, snap *deltatable.Snap
 			}
 			top--
 		}
-		type result struct {
-			committed
-			err error
-		}
 		ctx, cancel := context.WithCancel(ctx)
-		queue := make(chan chan result, entriesAhead-1)
-		go func() {
-			defer close(queue)
-			for v := top; v >= from && ctx.Err() == nil; v-- {
-				done := make(chan result, 1)
-				queue <- done
-				go func() {
-					e, err := t.Entry(ctx, v)
-					r := result{committed{version: v}, err}
-					if err == nil {
-						r.info = e.Info
-					}
-					done <- r
-				}()
-			}
-		}()
+		queue := readBack(ctx, t, top, from)
 		defer func() {
 			cancel()
 			for done := range queue {
@@ -67,4 +48,31 @@ func commitsBack(ctx context.Context, t *deltatable.Table, snap *deltatable.Snap
 			yield(committed{}, err)
 		}
 	}
+}
+
+// readCommit is one of commitsBack, or why it cannot be read.
+type readCommit struct {
+	committed
+	err error
+}
+
+// readBack reads entries from top down to from, in this order, until ctx ends.
+func readBack(ctx context.Context, t *deltatable.Table, top, from deltatable.Version) <-chan chan readCommit {
+	queue := make(chan chan readCommit, entriesAhead-1)
+	go func() {
+		defer close(queue)
+		for v := top; v >= from && ctx.Err() == nil; v-- {
+			done := make(chan readCommit, 1)
+			queue <- done
+			go func() {
+				e, err := t.Entry(ctx, v)
+				r := readCommit{committed{version: v}, err}
+				if err == nil {
+					r.info = e.Info
+				}
+				done <- r
+			}()
+		}
+	}()
+	return queue
 }
