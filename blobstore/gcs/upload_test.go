@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -184,5 +187,60 @@ func TestPartsWaitForTheirTurn(t *testing.T) {
 	}
 	if err := u.Part(t.Context(), 4, nil); err == nil {
 		t.Error("part 4 was taken twice")
+	}
+}
+
+// Uploads through a server that fails at random: refused, connections broken
+// before and after the work, parts kept in part. Whatever is said to be written is
+// there, whole.
+func TestUploadsAtRandom(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rounds, failures := 60, 0
+	if os.Getenv("DELTAFOLD_SOAK") != "" {
+		rounds = 600
+	}
+	for range rounds {
+		w := newWire(t)
+		trouble := func(rw http.ResponseWriter, r *http.Request, _ int) bool {
+			w.most = rng.IntN(4) * quantum
+			switch rng.IntN(8) {
+			case 0:
+				if _, err := io.Copy(io.Discard, r.Body); err != nil { // or closing the connection waits
+					t.Error(err)
+				}
+				refuse(rw, 503, "backendError", "Backend Error")
+			case 1: // the work is done, the connection breaks
+				w.serve(httptest.NewRecorder(), r)
+				fallthrough
+			case 2:
+				c, _, err := http.NewResponseController(rw).Hijack()
+				if err != nil {
+					t.Error(err)
+					return true
+				}
+				_ = c.Close() // a broken connection is what is wanted
+			default:
+				return false
+			}
+			failures++
+			return true
+		}
+		w.before = trouble
+		data := bytesOf(rng.Uint64(), 2*quantum+1+rng.IntN(8*quantum))
+		if err := write(t, w.driver(), "k", data); err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		if !bytes.Equal(w.objects["k"].data, data) {
+			t.Errorf("%d bytes stored, not the %d sent", len(w.objects["k"].data), len(data))
+		}
+		w.mu.Unlock()
+		w.server.Close()
+	}
+	t.Logf("%d uploads, %d failures", rounds, failures)
+	if failures < rounds {
+		t.Errorf("%d failures are too few to say anything", failures)
 	}
 }
