@@ -320,3 +320,23 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that are not those of the object are refused, whatever the status says.
+func TestDownloadsRefused(t *testing.T) {
+	for what, c := range map[string]struct{ name, value, want string }{
+		"compressed":    {"X-Goog-Stored-Content-Encoding", "gzip", "Content-Encoding"},
+		"no generation": {"X-Goog-Generation", "", "no generation"},
+	} {
+		w := newWire(t)
+		w.before = func(rw http.ResponseWriter, _ *http.Request, _ int) bool {
+			rw.Header().Set("X-Goog-Generation", "17")
+			rw.Header().Set(c.name, c.value)
+			_, _ = io.WriteString(rw, "not these")
+			return true
+		}
+		_, err := w.driver().Read(t.Context(), "k", 0, -1)
+		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Class != remote.Refused || !strings.Contains(err.Error(), c.want) || len(w.asked()) != 1 {
+			t.Errorf("%s: %v after %d requests", what, err, len(w.asked()))
+		}
+	}
+}
