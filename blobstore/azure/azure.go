@@ -87,7 +87,7 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 		Prefix: p.prefix, Endpoint: a.service, Bucket: p.container,
 		// Azure decides If-None-Match; another server has to show it.
 		Conditional:        isAzure(a.service),
-		UnsafeSingleWriter: c.UnsafeSingleWriter, Stats: c.Stats,
+		UnsafeSingleWriter: c.UnsafeSingleWriter, Stats: c.Stats, Sleep: c.Sleep,
 	}), p.canonical(), nil
 }
 

@@ -74,7 +74,7 @@ func open(ctx context.Context, u *url.URL, c *blobstore.Config) (blobstore.Drive
 		Prefix: p.prefix, Endpoint: b.base, Bucket: p.bucket,
 		// Google decides ifGenerationMatch=0; another server has to show it.
 		Conditional:        p.endpoint == "",
-		UnsafeSingleWriter: c.UnsafeSingleWriter, Stats: c.Stats,
+		UnsafeSingleWriter: c.UnsafeSingleWriter, Stats: c.Stats, Sleep: c.Sleep,
 	}), canonical, nil
 }
 
