@@ -41,6 +41,7 @@ func (r *replace) verify(ctx context.Context, snap *deltatable.Snapshot) error {
 	fresh := &replace{
 		job: r.job, in: r.in, engine: r.engine, target: r.target, keys: r.keys, sequence: r.sequence,
 		owner: r.owner, rows: r.rows, starts: r.starts, members: r.members, early: r.early, sorted: r.sorted, hasNull: r.hasNull,
+		ties: r.ties,
 	}
 	if err := fresh.plan(ctx, snap, &Stats{}); err != nil {
 		return fmt.Errorf("check the retry: %w", err)
