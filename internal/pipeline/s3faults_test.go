@@ -32,7 +32,8 @@ func TestRandomFaultsOnS3(t *testing.T) {
 	if raceEnabled {
 		runs = min(runs, 40)
 	}
-	total, faults, began, longest := map[string]int{}, map[string]int{}, time.Now(), time.Duration(0)
+	total, faults, began := map[string]int{}, map[string]int{}, time.Now()
+	longest, slowest := time.Duration(0), uint64(0)
 	var mu sync.Mutex
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -50,7 +51,9 @@ func TestRandomFaultsOnS3(t *testing.T) {
 					continue
 				}
 				mu.Lock()
-				longest = max(longest, time.Since(at))
+				if took := time.Since(at); took > longest {
+					longest, slowest = took, first+uint64(i)
+				}
 				add(total, c.counts)
 				add(faults, c.proxy.Faults())
 				total["requests"] += c.proxy.Total().Requests
@@ -68,7 +71,7 @@ func TestRandomFaultsOnS3(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d runs in %s, the longest %s: %v", runs, time.Since(began).Round(time.Second), longest.Round(time.Millisecond), total)
+	t.Logf("%d runs in %s, the longest %s (%d): %v", runs, time.Since(began).Round(time.Second), longest.Round(time.Millisecond), slowest, total)
 	t.Logf("faults: %v", faults)
 	if runs < 200 {
 		return // few runs may miss what is rare
@@ -94,7 +97,7 @@ func add(sum, n map[string]int) {
 // wireFaults are the faults of random runs; P weighs them.
 func wireFaults() []faultproxy.Rate {
 	write := (*faultproxy.Request).Write
-	get := func(r *faultproxy.Request) bool { return r.Kind == "GetObject" }
+	get := func(r *faultproxy.Request) bool { return r.Method == http.MethodGet } // listings too
 	conditional := func(r *faultproxy.Request) bool { return r.Conditional && r.Write() }
 	named := func(name string, f faultproxy.Fault) faultproxy.Fault { f.Name = name; return f }
 	return []faultproxy.Rate{
