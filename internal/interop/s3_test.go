@@ -34,7 +34,11 @@ type s3Table struct {
 func newS3Table(t *testing.T, name string, columns *dataset) *s3Table {
 	t.Helper()
 	server := storeserver.S3(t)
+	if _, err := binary(); err != nil { // before the cache folder moves, which is the compiler's too
+		t.Fatal(err)
+	}
 	server.Setenv(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // what deltafold remembers of endpoints is of this test
 	for _, name := range allPeers {
 		needPeer(t, name).ask("s3", map[string]any{
 			"bucket": server.Bucket, "endpoint": server.Endpoint, "region": server.Region,
@@ -199,9 +203,13 @@ func TestS3TakingTurns(t *testing.T) {
 		spark.run(s.url("spark"), "UPDATE {target} SET v = 'updated 41' WHERE id = 41")
 	})
 	s.history()
-	// Earlier versions. Sail 0.7.2 finds no commit file for the version before a log
-	// checkpoint, on local files too.
-	for v := range s.ops {
+	// Earlier versions, every third of them unless all are asked for. Sail 0.7.2 finds
+	// no commit file for the version before a log checkpoint, on local files too.
+	step := 3
+	if soak() {
+		step = 1
+	}
+	for v := 1; v < len(s.ops); v += step {
 		want := readRows(t, s.url(""), "--version", fmt.Sprint(v))
 		for _, p := range []*peer{rs, spark} {
 			equalRows(t, fmt.Sprintf("%s, version %d", p.name, v), p.rowsAt(s.url(p.name), v), want)
