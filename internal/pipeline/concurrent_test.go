@@ -71,11 +71,11 @@ func processesAtOnce(t *testing.T, p *place, histories int) {
 func race(t *testing.T, table string, files [][]string) int {
 	t.Helper()
 	var wg sync.WaitGroup
-	outs, errs := make([]bytes.Buffer, len(files)), make([]error, len(files))
+	outs, said, errs := make([]bytes.Buffer, len(files)), make([]bytes.Buffer, len(files)), make([]error, len(files))
 	for p := range files {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), envChild+"="+strings.Join(append([]string{table}, files[p]...), "\n"))
-		cmd.Stdout, cmd.Stderr = &outs[p], &outs[p]
+		cmd.Stdout, cmd.Stderr = &outs[p], &said[p]
 		wg.Add(1)
 		go func() { defer wg.Done(); errs[p] = cmd.Run() }()
 	}
@@ -83,7 +83,7 @@ func race(t *testing.T, table string, files [][]string) int {
 	retries := 0
 	for p := range files {
 		if errs[p] != nil {
-			t.Fatalf("process %d: %v\n%s", p, errs[p], outs[p].String())
+			t.Fatalf("process %d: %v\n%s%s", p, errs[p], outs[p].String(), said[p].String())
 		}
 		for line := range strings.Lines(outs[p].String()) {
 			n := 0
