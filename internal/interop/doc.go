@@ -8,6 +8,10 @@
 // multisets, in the JSON encoding of deltafold's read command. Where peers
 // differ from each other, Spark is the arbiter.
 //
+// Tests on S3 run on versitygw, which internal/storeserver builds and starts. All
+// write there in turns, never at once: Spark's log store for S3 puts log entries
+// without a condition.
+//
 // The peers are installed by .ci/peers into $DELTAFOLD_PEERS. Without them the
 // tests skip and say so; with DELTAFOLD_REQUIRE_PEERS=1 that is a failure.
 // Tables and fixtures that are kept beside the repository are looked for in

@@ -27,8 +27,8 @@
 // of them throttles. Azurite keeps objects in their files at once but writes its
 // list of them every few seconds: what it said just before Kill may be forgotten.
 // A GCS server of a test's own is over a folder and cleans names of objects as
-// paths (a//b is a/b); the shared one keeps them. Faults come from a proxy in front: copy the Server, set the
-// copy's Endpoint.
+// paths (a//b is a/b); the shared one keeps them. Faults come from a proxy in
+// front: copy the Server, set the copy's Endpoint.
 package storeserver
 
 import (
