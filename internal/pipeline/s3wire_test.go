@@ -545,8 +545,12 @@ func TestCountsOnS3(t *testing.T) {
 	saw := w.proxy.Counts()
 	var want blobstore.Counts
 	for i, kinds := range [][]string{
-		{"GetObject"}, {"HeadObject", "HeadBucket"}, {"PutObject"},
-		{"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload"}, {"ListObjects"}, {"DeleteObject"},
+		{"GetObject"},
+		{"HeadObject", "HeadBucket"},
+		{"PutObject"},
+		{"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload"},
+		{"ListObjects"},
+		{"DeleteObject"},
 	} {
 		for _, k := range kinds {
 			want.Requests[i] += int64(saw[k].Requests)
