@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -254,6 +255,9 @@ func transport() *http.Client {
 		t = t.Clone()
 		t.MaxIdleConnsPerHost = 64
 		t.DisableCompression = true
+		// A connection of HTTP/2 that died without a word would be used again by every
+		// repeat of a request.
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 		c.Transport = t
 	}
 	return c

@@ -44,6 +44,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"gocloud.dev/gcp"
 	"golang.org/x/oauth2/google"
@@ -232,5 +233,8 @@ func transport() http.RoundTripper {
 	}
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = 64
+	// A connection of HTTP/2 that died without a word would be used again by every
+	// repeat of a request.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return t
 }
