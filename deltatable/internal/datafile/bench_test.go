@@ -23,10 +23,12 @@ var benchSchema = arrow.NewSchema([]arrow.Field{
 }, nil)
 
 // benchBatches are rows as a state table has them: random string keys.
-var benchBatches = sync.OnceValue(func() (out []arrow.RecordBatch) {
+var benchBatches = sync.OnceValue(func() []arrow.RecordBatch { return stateRows(benchRows) })
+
+func stateRows(rows int) (out []arrow.RecordBatch) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for at := 0; at < benchRows; at += 1 << 16 {
-		n := min(1<<16, benchRows-at)
+	for at := 0; at < rows; at += 1 << 16 {
+		n := min(1<<16, rows-at)
 		b := array.NewRecordBuilder(memory.DefaultAllocator, benchSchema)
 		for i := range n {
 			id := int64(r.Uint64() >> 1)
@@ -47,7 +49,7 @@ var benchBatches = sync.OnceValue(func() (out []arrow.RecordBatch) {
 		out = append(out, b.NewRecordBatch())
 	}
 	return out
-})
+}
 
 func writeBench(b *testing.B, w io.Writer) Summary {
 	d, err := NewWriter(w, WriteOptions{Schema: benchSchema, Stats: StatsSpec{NumIndexedCols: 32}})

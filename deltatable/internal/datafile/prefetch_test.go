@@ -37,7 +37,7 @@ func TestPrefetchTellsWhatIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rec := range benchBatches()[:2] {
+	for _, rec := range stateRows(2 << 16) {
 		if err := w.Write(rec); err != nil {
 			t.Fatal(err)
 		}
