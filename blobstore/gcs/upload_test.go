@@ -203,6 +203,7 @@ func TestUploadsAtRandom(t *testing.T) {
 	}
 	for range rounds {
 		w := newWire(t)
+		w.attempts = 1000
 		trouble := func(rw http.ResponseWriter, r *http.Request, _ int) bool {
 			w.most = rng.IntN(4) * quantum
 			switch rng.IntN(8) {

@@ -37,6 +37,7 @@ type wire struct {
 	session  []byte // what has arrived
 	most     int    // bytes that a request of the session keeps, 0 for all
 	gone     bool   // the session is
+	attempts int    // of a request, 0 for the default
 }
 
 type object struct {
@@ -69,7 +70,7 @@ func (w *wire) bucket() *bucket {
 // driver repeats requests without waiting.
 func (w *wire) driver() driver.Driver {
 	return remote.New(w.bucket(), &remote.Options{
-		Conditional: true, PartSize: 2 * quantum,
+		Conditional: true, PartSize: 2 * quantum, Attempts: w.attempts,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 }
