@@ -57,10 +57,11 @@ var mergePeers = []mergePeer{
 		avoids: func(r *mergeRun) bool { return r.oracle.Twice && r.ourErr == nil },
 	},
 	{
-		// 0.7.2 wraps around where a number overflows, writes -0.50 as delta-rs does, and
-		// knows no column by a name in another case beyond ASCII.
+		// 0.7.2 wraps around where a number overflows, writes -0.50 as delta-rs does, loses
+		// keys of ON that compute, and knows no column by a name in another case beyond
+		// ASCII.
 		name: "sail", floor: 150,
-		profile: tabletest.MergeProfile{ASCIICase: true, NoBare: true, NoExtremes: true, NoDecimalParts: true, TypedLiterals: true},
+		profile: tabletest.MergeProfile{ASCIICase: true, NoBare: true, PlainKeys: true, NoExtremes: true, NoDecimalParts: true, TypedLiterals: true},
 	},
 	{
 		// Delta 4.4 on Spark 4.2 repartitions by a column whose name has a dot as by a field.

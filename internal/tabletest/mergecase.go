@@ -58,6 +58,7 @@ type MergeProfile struct {
 	NoOdd        bool // ON has an equality of columns
 	Simple       bool // neither CASE nor arithmetic
 
+	PlainKeys      bool // ON's equalities of keys compute nothing
 	NoExtremes     bool // no integers at the ends of their range
 	NoDecimalParts bool // no partition column is a decimal
 	BareConditions bool // no TRY_CAST, no LENGTH in ON and WHEN

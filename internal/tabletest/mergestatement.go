@@ -55,9 +55,9 @@ func (g *mergeGen) equality(i int) string {
 	t, s := g.keyRefs(i)
 	typ := g.c.Target.Field(i).Type
 	switch {
-	case typ.ID() == arrow.STRING && !g.p.NoFunctions && !g.p.Simple && g.chance(8):
+	case typ.ID() == arrow.STRING && !g.p.NoFunctions && !g.p.Simple && !g.p.PlainKeys && g.chance(8):
 		t, s = "UPPER("+t+")", "UPPER("+s+")"
-	case isMergeInt(typ) && !g.extreme && !g.p.Simple && g.chance(8):
+	case isMergeInt(typ) && !g.extreme && !g.p.Simple && !g.p.PlainKeys && g.chance(8):
 		s += " + " + g.small("1")
 	case g.chance(4):
 		s = g.typedLiteral(typ, 0)
