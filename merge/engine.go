@@ -242,24 +242,29 @@ func (e *engine) attempt(ctx context.Context, st *state, res *Result) (*Recorded
 // written yet, and what beforeCommit records. Where a request takes long they are
 // written at the same time, as neither knows of the other.
 func (e *engine) prepare(ctx context.Context, st *state, res *Result) (rec *Recorded, err error) {
-	g, ctx := errgroup.WithContext(ctx)
-	if !e.table.Store().Distant() {
-		g.SetLimit(1) // one after the other
-	}
-	g.Go(func() error { return e.write(ctx, st) })
-	if e.beforeCommit != nil {
+	record := func() (err error) {
+		if e.beforeCommit == nil {
+			return nil
+		}
 		at := deltatable.Version(0)
 		if st.snap != nil {
 			at = st.snap.Version() + 1
 		}
-		g.Go(func() (err error) {
-			if err := ctx.Err(); err != nil {
-				return err // writing failed
-			}
-			rec, err = e.beforeCommit(ctx, &Attempt{Version: at, Read: res.Read, Outcomes: res.Outcomes})
-			return err
-		})
+		rec, err = e.beforeCommit(ctx, &Attempt{Version: at, Read: res.Read, Outcomes: res.Outcomes})
+		return err
 	}
+	if !e.table.Store().Distant() {
+		if err := e.write(ctx, st); err != nil {
+			return nil, err
+		}
+		err := record()
+		return rec, err
+	}
+	// NB: record goes on when writing fails: only what it has finished can be
+	// discarded for certain.
+	g, writing := errgroup.WithContext(ctx)
+	g.Go(record)
+	g.Go(func() error { return e.write(writing, st) })
 	err = g.Wait()
 	return rec, err
 }

@@ -158,7 +158,7 @@ func (w *writer) Close() error {
 		return errors.Join(err, w.Abort())
 	}
 	if w.upload == nil {
-		return w.s.Put(w.ctx, w.key, w.buf)
+		return w.putWhole()
 	}
 	err := w.sendPart() // never empty: Write sends a part only if more follows
 	w.wg.Wait()
@@ -171,22 +171,32 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// complete publishes the parts. If an answer was lost the upload may be gone
-// because it was completed: the name is nobody else's, so the object tells.
+// putWhole writes an object of one part.
+func (w *writer) putWhole() error {
+	t := w.s.putting(w.buf)
+	err := t.run(w.ctx, func(ctx context.Context, _ func()) error { return w.s.put(ctx, w.key, w.buf, Always) })
+	return w.settled(t, err)
+}
+
+// complete publishes the parts.
 func (w *writer) complete() error {
 	t := w.s.task(driver.RequestPart, 0)
 	err := t.run(w.ctx, func(ctx context.Context, _ func()) error { return w.upload.Complete(ctx, w.parts) })
+	return w.settled(t, err)
+}
+
+// settled is err, or nil if an attempt that was not answered has published the
+// object: the name is nobody else's, so the object tells. Who has no error can
+// delete what was written; one that lands later still stays behind.
+func (w *writer) settled(t *task, err error) error {
 	if err == nil || !t.undecided {
 		return err
 	}
 	ctx, cancel := w.s.detached(w.ctx)
 	defer cancel()
 	info, statErr := w.s.Stat(ctx, w.key)
-	switch {
-	case statErr == nil && info.Size == w.size:
+	if statErr == nil && info.Size == w.size {
 		return nil
-	case errors.Is(statErr, driver.ErrNotFound): // then err says all
-		return err
 	}
 	return errors.Join(err, statErr)
 }

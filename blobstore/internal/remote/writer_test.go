@@ -53,6 +53,12 @@ func TestWriter(t *testing.T) {
 		{name: "empty", n: 0, want: "put", holds: true},
 		{name: "one part", n: 10, want: "put", holds: true},
 		{name: "one part, lost", n: 10, script: map[string][]step{"put": {lost, unclear}}, want: "put put put", holds: true},
+		{
+			name: "one part, lost for ever", n: 10, always: map[string]step{"put": lost}, holds: true,
+			want: "head " + strings.TrimSpace(strings.Repeat("put ", 16)),
+		},
+		{name: "one part, lost, then refused", n: 10, script: map[string][]step{"put": {lost, refused}}, holds: true, want: "head put put"},
+		{name: "one part, unclear, then refused", n: 10, script: map[string][]step{"put": {unclear, refused}}, err: "AccessDenied", want: "head put put"},
 		{name: "one part, refused", n: 10, script: map[string][]step{"put": {refused}}, want: "put", err: "AccessDenied"},
 		{name: "two parts", n: 11, want: "complete part part start", holds: true},
 		{name: "full parts", n: 30, want: "complete part part part start", holds: true},
