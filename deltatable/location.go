@@ -49,6 +49,11 @@ func (t *Table) locate(ctx context.Context, path string) (*blobstore.Store, stri
 func splitForeign(path string) (root, key string, err error) {
 	if scheme, rest, ok := strings.Cut(path, "://"); ok && !strings.HasPrefix(path, "/") && !strings.EqualFold(scheme, "mem") {
 		authority, key, _ := strings.Cut(rest, "/")
+		// NB: a log must not say how a bucket is reached: requests, and with them a
+		// session's token, would go to a server of its writer's choice.
+		if strings.ContainsAny(authority, "?#%\\") {
+			return "", "", fmt.Errorf("it names no bucket")
+		}
 		root, path = scheme+"://"+authority, key
 	} else {
 		slash := max(strings.LastIndexByte(path, '/'), 0)

@@ -141,3 +141,34 @@ func TestPathsIntoOtherStores(t *testing.T) {
 		t.Error("-want +got\n", d)
 	}
 }
+
+// A path cannot say how its bucket is reached: that would send credentials to
+// whatever server the log's writer likes.
+func TestPathsWithParametersAreRefused(t *testing.T) {
+	store, err := blobstore.Open(t.Context(), "mem://paths-with-parameters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := *testOptions()
+	o.Open = func(_ context.Context, url string) (*blobstore.Store, error) {
+		t.Errorf("%s was opened", url)
+		return store, nil
+	}
+	tab := deltatable.NewTable(store, &o)
+	create(t, tab, "id long", nil, nil)
+	s := snapshot(t, tab)
+	for _, path := range []string{
+		"s3://b?endpoint=x/a.parquet",
+		"s3://b%3Fendpoint=http:%252F%252Felsewhere.example%26region=r/a.parquet",
+		"gs://b%23/a.parquet",
+		"abfss://c@account.example%253Fdomain=x/a.parquet",
+	} {
+		f, err := s.OpenFile(t.Context(), &deltatable.Add{Path: path, PartitionValues: map[string]*string{}, Size: 5})
+		if err == nil {
+			_ = f.Close()
+			t.Errorf("%s was opened", path)
+		} else if !strings.Contains(err.Error(), "names no bucket") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
