@@ -213,8 +213,8 @@ type Reader struct {
 // OpenReader opens an object. size is what the caller believes its size in bytes
 // to be (an add action or a listing says), -1 if unknown: a hint that spares object
 // stores requests; a wrong one does no harm. Who gives a size says too that the key
-// is written once: stores may give what they read of that key and size before. ctx
-// holds for the reader's whole life.
+// is written once: stores may give what they read of that key and size before, but
+// never of a key in _delta_log. ctx holds for the reader's whole life.
 func (s *Store) OpenReader(ctx context.Context, key string, size int64) (*Reader, error) {
 	const step = "open"
 	if err := s.check(ctx, step, key); err != nil {

@@ -158,6 +158,31 @@ func TestEndIsKept(t *testing.T) {
 	r.Close()
 }
 
+// Names in the log are written more than once: log checkpoints by several writers,
+// all of them by a table that is made anew. A size that is the same says nothing.
+func TestNothingOfTheLogIsKept(t *testing.T) {
+	for _, size := range []int64{100 * kib, 5 * mib} {
+		s := newSource(int(size))
+		rs := newReaders(s.fetch, Reading{})
+		for i := range 3 {
+			s.etag = fmt.Sprint("e", i)
+			s.data[size-1] = byte(i)
+			r, err := rs.open(t.Context(), "_delta_log/00000000000000000010.checkpoint.parquet", size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last [1]byte
+			if _, err := r.ReadAt(last[:], size-1); err != nil || last[0] != byte(i) {
+				t.Errorf("%d bytes, written %d times: the last byte is %d (%v)", size, i+1, last[0], err)
+			}
+			if got := len(s.requests()); got != 1 {
+				t.Errorf("%d bytes, written %d times: %d requests, want 1", size, i+1, got)
+			}
+			r.Close()
+		}
+	}
+}
+
 func TestKeptIsBounded(t *testing.T) {
 	h := newHolder(10 * kib)
 	for i := range 100 {

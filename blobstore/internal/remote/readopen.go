@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 
 	"github.com/deltafold/deltafold/blobstore/internal/driver"
@@ -113,10 +114,13 @@ func (s *readers) get(ctx context.Context, key string, part driver.Range, etag s
 
 // open opens an object by one request, or none: who passes a size (of an add
 // action, of a listing) reads what is written once under its name, and may get
-// what was read of it before. A wrong size costs a request.
+// what was read of it before, unless it is of the log. A wrong size costs a request.
 func (s *readers) open(ctx context.Context, key string, size int64) (*reader, error) {
+	// NB: a log checkpoint may be written again by anyone, and a table made anew at
+	// its place gives the names of its log, and sizes, once more.
+	keep := !strings.HasPrefix(key, logFolder)
 	var end *held
-	if size >= 0 {
+	if size >= 0 && keep {
 		end = s.kept.get(key, size)
 	}
 	if end == nil {
@@ -124,7 +128,9 @@ func (s *readers) open(ctx context.Context, key string, size int64) (*reader, er
 		if end, err = s.end(ctx, key, size); err != nil {
 			return nil, err
 		}
-		s.kept.put(end)
+		if keep {
+			s.kept.put(end)
+		}
 	}
 	r := &reader{s: s, end: end}
 	r.ctx, r.cancel = context.WithCancel(ctx)
