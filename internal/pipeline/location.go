@@ -186,8 +186,13 @@ func OutcomesURL(state, property string) string {
 }
 
 // notShared says what is wrong with a location of outcomes that only this machine
-// could find again: the table is used from others. "" if nothing is.
+// could find again, as the table is used from others, or that says how to get
+// there: a table must not send its readers' requests, and with them a session's
+// token, to a server of its choice. "" if nothing is.
 func notShared(state, property string) string {
+	if _, query := cutQuery(property); query != "" {
+		return fmt.Sprintf("property %s of the table is a URL with parameters, which are not taken from a table: set it without", change.PropOutcomes)
+	}
 	if property == "" || property == change.OutcomesNone || isLocal(state) || !isLocal(property) {
 		return ""
 	}

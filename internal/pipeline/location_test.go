@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/merge/change"
 )
 
@@ -316,5 +318,49 @@ func TestOutcomesOfACopiedTable(t *testing.T) {
 	}
 	if err := errors.Join(apply(), read()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whoever wrote a table's properties does not choose the server that its readers
+// talk to.
+func TestOutcomesElsewhereByAPropertyAreRefused(t *testing.T) {
+	e := bucketEnv(t)
+	for i, prop := range []string{"s3://o?region=marker&endpoint=http://elsewhere.example", "s3a://o/p?anonymous=true", "gs://o?universe_domain=x"} {
+		table := fmt.Sprintf("s3://b/t%d?region=marker", i)
+		// As another writer sets it: not through a flag, which refuses it.
+		_, err := Create(t.Context(), e, &CreateJob{Table: table, Schema: "id long, v long, p string", Roles: RoleFlags{Keys: []string{"id"}, Versions: []string{"v"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab, err := e.OpenTable(t.Context(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap, err := tab.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		md := *snap.Metadata()
+		md.Configuration = maps.Clone(md.Configuration)
+		md.Configuration[change.PropOutcomes] = prop
+		if _, err := tab.TryCommit(t.Context(), snap, &deltatable.Commit{Operation: "SET TBLPROPERTIES", Metadata: &md}); err != nil {
+			t.Fatal(err)
+		}
+		inner := e.Open
+		e := &Env{Open: func(ctx context.Context, url string) (*blobstore.Store, error) {
+			if strings.Contains(url, "://o") {
+				t.Errorf("%s was opened", url)
+			}
+			return inner(ctx, url)
+		}}
+		_, applied := Apply(t.Context(), e, &ApplyJob{Table: table, Files: []string{writeLines(t, `{"id":1,"v":1,"p":"x"}`)}})
+		_, read := ReadOutcomes(t.Context(), e, &OutcomesJob{Table: table, Format: "jsonl", Out: &bytes.Buffer{}})
+		_, repaired := RepairOutcomes(t.Context(), e, table)
+		for name, err := range map[string]error{"apply": applied, "outcomes": read, "repair-outcomes": repaired} {
+			var rule *RuleError
+			if !errors.As(err, &rule) || !strings.Contains(err.Error(), "with parameters") || strings.Contains(err.Error(), "elsewhere") {
+				t.Errorf("%s, %s: got %v, want a refusal", name, prop, err)
+			}
+		}
 	}
 }
