@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -270,7 +271,10 @@ func (p *parameters) client(cfg aws.Config, region string) *awss3.Client {
 	})
 }
 
-// isAmazon tells Amazon's endpoints; nil is the SDK's own, which is one.
+// isAmazon tells the endpoints of Amazon S3; nil is the SDK's own, which is one.
+// NB: not all names of Amazon are its S3: machines (ec2-….amazonaws.com) and load
+// balancers have some too, and any store may be behind them. A name of S3 has a
+// part "s3", or one that begins with "s3-"; a balancer's owner may choose that.
 func isAmazon(endpoint *string) bool {
 	if endpoint == nil {
 		return true
@@ -280,5 +284,9 @@ func isAmazon(endpoint *string) bool {
 		return false
 	}
 	host := strings.ToLower(u.Hostname())
-	return strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn")
+	name, ok := strings.CutSuffix(strings.TrimSuffix(host, ".cn"), ".amazonaws.com")
+	parts := strings.Split(name, ".")
+	return ok && !slices.Contains(parts, "elb") && slices.ContainsFunc(parts, func(part string) bool {
+		return part == "s3" || strings.HasPrefix(part, "s3-")
+	})
 }

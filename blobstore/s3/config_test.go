@@ -262,7 +262,16 @@ func TestAmazonIsKnownToHonourConditions(t *testing.T) {
 	for endpoint, want := range map[string]bool{
 		"": true, "https://s3.eu-west-1.amazonaws.com": true, "https://s3.cn-north-1.amazonaws.com.cn": true,
 		"https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com": true,
-		"https://amazonaws.com.example.org":                     false, "https://notamazonaws.com": false,
+		"https://s3-fips.us-gov-west-1.amazonaws.com":           true, "https://s3.dualstack.us-west-2.amazonaws.com": true,
+		"https://s3-accelerate.amazonaws.com": true, "https://s3.amazonaws.com": true,
+		// Others' stores on Amazon's machines and behind its balancers.
+		"http://ec2-1-2-3-4.compute-1.amazonaws.com:9000":          false,
+		"http://ec2-1-2-3-4.eu-west-1.compute.amazonaws.com:9000":  false,
+		"https://ceph-123.us-east-1.elb.amazonaws.com":             false,
+		"https://s3-123.eu-west-1.elb.amazonaws.com":               false,
+		"https://vpce-1-2.vpce-svc-3.us-east-1.vpce.amazonaws.com": false,
+		"https://1a2b3c.execute-api.us-east-1.amazonaws.com":       false,
+		"https://amazonaws.com.example.org":                        false, "https://notamazonaws.com": false,
 		"https://storage.googleapis.com": false, "http://localhost:9000": false,
 	} {
 		var p *string
