@@ -38,7 +38,8 @@ func (d *DeletionVector) UniqueID() string {
 
 // CanonicalPath returns the form of an action's path that is compared: I3. A relative
 // path is returned as written. An absolute one loses the differences between its
-// forms (file:/x, file:///x, /x), and an absolute one below root, the table's
+// forms (file:/x, file:///x, /x; s3a:// and s3://, and the others of
+// canonicalScheme), and an absolute one below root, the table's
 // canonical URL or absolute folder, becomes the relative path that it stands for,
 // with the encoding it was written in.
 func CanonicalPath(root, path string) string {
@@ -61,9 +62,14 @@ func CanonicalPath(root, path string) string {
 	return p
 }
 
-// canonicalAbsolute normalises the spelling of absolute file paths and leaves every
-// other path as it is.
+// canonicalAbsolute normalises the spelling of absolute file paths and of URLs of
+// object stores, and leaves every other path as it is.
 func canonicalAbsolute(path string) string {
+	if i := strings.IndexByte(path[:min(len(path), len("azblob:"))], ':'); i > 0 && strings.HasPrefix(path[i:], "://") {
+		if scheme := canonicalScheme(path[:i]); scheme != "" {
+			return canonicalCloud(scheme, path[i+len("://"):])
+		}
+	}
 	if len(path) < 6 || path[4] != ':' || path[5] != '/' || !strings.EqualFold(path[:4], "file") {
 		return path
 	}
@@ -76,6 +82,41 @@ func canonicalAbsolute(path string) string {
 		return "/" + tail
 	}
 	return "/" + strings.TrimLeft(rest, "/")
+}
+
+// canonicalScheme is the one of the schemes that name the same object store, as
+// package blobstore's stores are opened by them; "" for others.
+func canonicalScheme(scheme string) string {
+	switch strings.ToLower(scheme) {
+	case "s3", "s3a", "s3n":
+		return "s3"
+	case "gs", "gcs":
+		return "gs"
+	case "azblob", "az":
+		return "azblob"
+	case "abfss", "abfs", "wasbs", "wasb":
+		return "abfss"
+	}
+	return ""
+}
+
+// canonicalCloud is the URL of what stands behind the scheme. Of container@account
+// the host comes in any case, and as that of the blob service or of Data Lake
+// Storage, which have the same objects. NB: azblob:// names no account, so what it
+// has in common with abfss:// cannot be seen.
+func canonicalCloud(scheme, rest string) string {
+	authority, path, slash := strings.Cut(rest, "/")
+	if container, host, ok := strings.Cut(authority, "@"); ok && scheme == "abfss" {
+		host = strings.ToLower(host)
+		if account, suffix, ok := strings.Cut(host, ".blob."); ok && !strings.Contains(account, ".") {
+			host = account + ".dfs." + suffix
+		}
+		authority = container + "@" + host
+	}
+	if slash {
+		authority += "/"
+	}
+	return scheme + "://" + authority + path
 }
 
 // isAbsolute reports whether the path names a place by itself. NB: a colon alone does
