@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -68,12 +69,10 @@ func Append(ctx context.Context, e *Env, j *AppendJob) (*AppendReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Resume != "" {
-		if rep, err := resumeAppend(ctx, t, j.Resume); rep != nil || err != nil {
-			return rep, err
-		}
-	}
 	a := &appender{env: e, job: j, in: in, table: t, run: uuid.NewString()}
+	if j.Resume != "" { // NB: the same id: a put of that run which lands from now on is our own (R7, R8)
+		a.run, _, _ = strings.Cut(j.Resume, "@")
+	}
 	var rep *AppendReport
 	err = e.restart(ctx, func() error {
 		rep, err = a.once(ctx)
@@ -82,7 +81,10 @@ func Append(ctx context.Context, e *Env, j *AppendJob) (*AppendReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep.Run, rep.Table, rep.Batch = a.run, t.Store().URL(), batchName(j.Batch, in.names)
+	rep.Run, rep.Table = a.run, t.Store().URL()
+	if rep.Batch == "" {
+		rep.Batch = batchName(j.Batch, in.names)
+	}
 	if rep.Version != nil {
 		rep.Warnings = postCommit(ctx, t, *rep.Version)
 	}
@@ -111,6 +113,11 @@ func (a *appender) once(ctx context.Context) (*AppendReport, error) {
 	var err error
 	if a.snap, err = current(ctx, a.table); err != nil {
 		return nil, err
+	}
+	if a.job.Resume != "" { // after the snapshot was read, so that nothing lands in between
+		if rep, err := resumeAppend(ctx, a.table, a.job.Resume); rep != nil || err != nil {
+			return rep, err
+		}
 	}
 	if a.snap != nil && a.job.AppID != "" {
 		if v, ok := a.snap.AppVersion(a.job.AppID); ok && v >= a.job.AppVersion {
