@@ -39,7 +39,6 @@ const (
 var classes = map[string]remote.Class{
 	"SlowDown":                 remote.Throttled,
 	"SlowDownRead":             remote.Throttled,
-	"SlowDownWrite":            remote.Throttled,
 	"RequestLimitExceeded":     remote.Throttled,
 	"BandwidthLimitExceeded":   remote.Throttled,
 	"Throttling":               remote.Throttled,
@@ -51,6 +50,7 @@ var classes = map[string]remote.Class{
 	"OperationAborted":           remote.Conflict,
 
 	"InternalError":             remote.Unclear,
+	"SlowDownWrite":             remote.Unclear, // MinIO's: too few drives wrote it, some may have
 	"RequestTimeout":            remote.Unclear, // with 400
 	"IncompleteBody":            remote.Unclear, // with 400: the connection cut it
 	"BadDigest":                 remote.Unclear, // with 400: it was changed on its way

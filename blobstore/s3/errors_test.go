@@ -113,6 +113,7 @@ func TestErrorClasses(t *testing.T) {
 		{"create,delete", answer{status: 409, code: "OperationAborted"}, remote.Conflict, "409"},
 		{"create", answer{status: 409}, remote.Conflict, "409"},
 		{"get,put,create,list,delete,start", answer{status: 503, code: "SlowDown", message: "Please reduce your request rate."}, remote.Throttled, "reduce"},
+		{"get,put,create,list,delete,start", answer{status: 503, code: "SlowDownWrite", message: "Resource requested is unwritable"}, remote.Unclear, "unwritable"},
 		{"get,create", answer{status: 503, code: "RequestLimitExceeded"}, remote.Throttled, "RequestLimitExceeded"},
 		{"get,head,create,list", answer{status: 429}, remote.Throttled, "throttled (429"},
 		{"get,head,put,create,list,delete,start", answer{status: 500, code: "InternalError"}, remote.Unclear, "500"},
