@@ -245,8 +245,8 @@ func TestWriteCheckpointHintNeverMovesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v, ok := readHint(ctx, store); !ok || v != 1 {
-		t.Errorf("hint is %d, %t, want 1", v, ok)
+	if v, ok, err := readHint(ctx, store); !ok || v != 1 || err != nil {
+		t.Errorf("hint is %d, %t, %v, want 1", v, ok, err)
 	}
 }
 

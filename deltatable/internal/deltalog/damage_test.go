@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +91,47 @@ func TestLoadStoreFailureIsNotDamage(t *testing.T) {
 	var corrupt *CorruptError
 	if !errors.Is(err, errBroken) || errors.As(err, &corrupt) {
 		t.Errorf("error is %v, want that of the store", err)
+	}
+}
+
+// hintless fails reads of the hint, and counts listings.
+type hintless struct {
+	blobstore.Driver
+	err      error
+	listings *int
+}
+
+func (h hintless) Read(ctx context.Context, key string, off, n int64) ([]byte, error) {
+	if key == lastCheckpointKey {
+		return nil, h.err
+	}
+	return h.Driver.Read(ctx, key, off, n)
+}
+
+func (h hintless) List(ctx context.Context, prefix, from string) iter.Seq2[blobstore.Info, error] {
+	*h.listings++
+	return h.Driver.List(ctx, prefix, from)
+}
+
+// A hint that cannot be read is done without; a server that cannot be connected
+// to is not waited for twice.
+func TestLoadWithoutTheHint(t *testing.T) {
+	store := newMemory(t)
+	numbered(t, store, 12)
+	checkpointed(t, store, 10)
+	for err, unreachable := range map[error]bool{
+		errBroken: false,
+		&net.OpError{Op: "read", Net: "tcp", Err: errBroken}: false,
+		&net.OpError{Op: "dial", Net: "tcp", Err: errBroken}: true,
+	} {
+		listings := 0
+		broken := store.Wrap(func(d blobstore.Driver) blobstore.Driver {
+			return hintless{d, fmt.Errorf("gave up: %w", err), &listings}
+		})
+		s, got := Load(context.Background(), broken, nil)
+		if (s == nil) != unreachable || errors.Is(got, err) != unreachable || (listings == 0) != unreachable {
+			t.Errorf("%v: state %t, %v, %d listings", err, s != nil, got, listings)
+		}
 	}
 }
 

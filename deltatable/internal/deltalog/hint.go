@@ -3,6 +3,8 @@ package deltalog
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,13 +13,25 @@ import (
 )
 
 // readHint returns the version that _last_checkpoint names. It is only a hint:
-// anything wrong with it is false (PROTOCOL.md "Last Checkpoint File").
-func readHint(ctx context.Context, store *blobstore.Store) (Version, bool) {
+// anything wrong with it is false (PROTOCOL.md "Last Checkpoint File"). The only
+// error is that the store's server cannot be connected to: what follows would be
+// in vain, and wait as long for that once more.
+func readHint(ctx context.Context, store *blobstore.Store) (Version, bool, error) {
 	data, err := store.Get(ctx, lastCheckpointKey)
 	if err != nil {
-		return 0, false
+		if unreachable(err) {
+			return 0, false, err
+		}
+		return 0, false, nil
 	}
-	return parseHint(data)
+	v, ok := parseHint(data)
+	return v, ok, nil
+}
+
+// unreachable tells that the store's server could not be connected to.
+func unreachable(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 func parseHint(data []byte) (Version, bool) {

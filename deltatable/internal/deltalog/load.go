@@ -108,11 +108,15 @@ func advance(ctx context.Context, store *blobstore.Store, prev *State, at *Versi
 // is cleaned up meanwhile.
 func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, error) {
 	if at != nil && *at > shortLog {
-		if s, ok := loadNear(ctx, store, *at); ok {
-			return s, nil
+		if s, err := loadNear(ctx, store, *at); err == nil && s != nil || unreachable(err) {
+			return s, err
 		}
 	}
-	if from, ok := readHint(ctx, store); ok && from > shortLog && (at == nil || from <= *at) {
+	from, ok, err := readHint(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if ok && from > shortLog && (at == nil || from <= *at) {
 		if l, err := list(ctx, store, from, at); err == nil && len(l.checkpoints) > 0 {
 			if s, err := build(ctx, store, l, at); err == nil {
 				return s, nil
@@ -136,14 +140,13 @@ func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, err
 const nearVersions = 100
 
 // loadNear builds the state of a version from a listing of the versions just below
-// it, without the hint. false: that does not suffice, or it failed.
-func loadNear(ctx context.Context, store *blobstore.Store, at Version) (*State, bool) {
+// it, without the hint. nil: that does not suffice, or it failed.
+func loadNear(ctx context.Context, store *blobstore.Store, at Version) (*State, error) {
 	l, err := list(ctx, store, max(0, at-nearVersions), &at)
 	if err != nil || len(l.checkpoints) == 0 && at > nearVersions {
-		return nil, false
+		return nil, err
 	}
-	s, err := build(ctx, store, l, &at)
-	return s, err == nil
+	return build(ctx, store, l, &at)
 }
 
 func loadWhole(ctx context.Context, store *blobstore.Store, at *Version) (*State, error) {
