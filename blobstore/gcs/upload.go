@@ -63,10 +63,23 @@ func (b *bucket) StartUpload(ctx context.Context, key string) (remote.Upload, er
 		return nil, plain.failed(err)
 	}
 	uri := res.Header.Get("Location")
-	if u, err := url.Parse(uri); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return nil, refusal("the store answers without the address of an upload session")
+	if err := checkSession(b.base, uri); err != nil {
+		return nil, err
 	}
 	return &upload{b: b, key: key, uri: uri, turn: make(chan struct{}), next: 1}, nil
+}
+
+// checkSession checks the address that the server at base gave to an upload
+// session: requests to it carry the credentials' token.
+func checkSession(base, uri string) error {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return refusal("the store answers without the address of an upload session")
+	}
+	if u.Scheme == "http" && strings.HasPrefix(strings.ToLower(base), "https:") {
+		return refusal("the store leads an upload from https to plain http")
+	}
+	return nil
 }
 
 func (b *bucket) send(req *http.Request) (*http.Response, error) {

@@ -245,3 +245,21 @@ func TestUploadsAtRandom(t *testing.T) {
 		t.Errorf("%d failures are too few to say anything", failures)
 	}
 }
+
+// The address of an upload session must be one, and not lead from https to http.
+func TestSessionAddress(t *testing.T) {
+	for _, c := range []struct{ base, uri, want string }{
+		{"https://storage.googleapis.com", "https://www.googleapis.com/upload?id=1", ""},
+		{"http://localhost:1", "http://localhost:1/upload?id=1", ""},
+		{"http://localhost:1", "https://localhost:1/upload?id=1", ""},
+		{"https://storage.googleapis.com", "http://storage.googleapis.com/upload?id=1", "plain http"},
+		{"HTTPS://storage.googleapis.com", "http://storage.googleapis.com/upload?id=1", "plain http"},
+		{"https://storage.googleapis.com", "/upload?id=1", "without the address"},
+		{"https://storage.googleapis.com", "", "without the address"},
+	} {
+		err := checkSession(c.base, c.uri)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "id=1")) {
+			t.Errorf("%s from %s: %v, want %q", c.uri, c.base, err, c.want)
+		}
+	}
+}
