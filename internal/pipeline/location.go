@@ -42,6 +42,9 @@ func (e *Env) withParameters(location string) string {
 	case "abfs", "wasb", "wasbs":
 		scheme = "abfss"
 	}
+	if scheme == "abfss" { // the two services of an account have the same objects
+		authority = strings.Replace(strings.ToLower(authority), ".blob.", ".dfs.", 1)
+	}
 	bucket := scheme + "://" + authority
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -364,3 +364,22 @@ func TestOutcomesElsewhereByAPropertyAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The first parameters given for a bucket hold for each of its spellings, and for
+// no other bucket.
+func TestParametersHoldForABucket(t *testing.T) {
+	for _, c := range []struct{ first, then, want string }{
+		{"s3a://b/t?region=r", "s3://b/u", "s3://b/u?region=r"},
+		{"s3a://b/t?region=r", "s3://c/u", "s3://c/u"},
+		{"gs://b/t?anonymous=1", "gcs://b/u", "gcs://b/u?anonymous=1"},
+		{"az://c/t?anonymous=1", "azblob://c/u", "azblob://c/u?anonymous=1"},
+		{"wasbs://c@A.blob.core.windows.net/t?anonymous=1", "abfss://c@a.dfs.core.windows.net/u", "abfss://c@a.dfs.core.windows.net/u?anonymous=1"},
+		{"wasbs://c@a.blob.core.windows.net/t?anonymous=1", "abfss://c@b.dfs.core.windows.net/u", "abfss://c@b.dfs.core.windows.net/u"},
+	} {
+		e := &Env{}
+		e.withParameters(c.first)
+		if got := e.withParameters(c.then); got != c.want {
+			t.Errorf("%s after %s: %s, want %s", c.then, c.first, got, c.want)
+		}
+	}
+}
