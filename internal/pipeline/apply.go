@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,13 +33,11 @@ func (e *Env) fold(ctx context.Context, j *ApplyJob, k kind) (*ApplyReport, erro
 	if err != nil {
 		return nil, err
 	}
-	if j.Resume != "" {
-		if rep, err := e.resume(ctx, j); rep != nil || err != nil {
-			return rep, err
-		}
-	}
 	began := e.now()
 	a := &applier{env: e, job: j, kind: k, in: in, run: uuid.NewString(), began: began}
+	if j.Resume != "" { // NB: the same id: a put of that run which lands from now on is our own (R7, R8)
+		a.run, _, _ = strings.Cut(j.Resume, "@")
+	}
 	for attempt := 1; ; attempt++ {
 		rep, err := a.once(ctx)
 		if !errors.Is(err, merge.ErrTableChanged) {
@@ -99,6 +96,11 @@ func (a *applier) once(ctx context.Context) (*ApplyReport, error) {
 	}
 	if a.snap, err = current(ctx, a.table); err != nil {
 		return nil, err
+	}
+	if a.job.Resume != "" { // after the snapshot was read, so that nothing lands in between
+		if rep, err := a.env.resume(ctx, a.table, a.job); rep != nil || err != nil {
+			return rep, err
+		}
 	}
 	if err := a.read(ctx); err != nil {
 		return nil, err
@@ -330,29 +332,12 @@ func valuesText(rec arrow.RecordBatch, names []string, row int) string {
 }
 
 // resume looks for the commit of an undecided run: a report if it is there.
-func (e *Env) resume(ctx context.Context, j *ApplyJob) (*ApplyReport, error) {
-	run, text, ok := strings.Cut(j.Resume, "@")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if !ok || run == "" || err != nil || n < 0 {
-		return nil, usage("--resume %s is not RUN@VERSION", j.Resume)
-	}
-	t, err := e.OpenTable(ctx, j.Table)
-	if err != nil {
+func (e *Env) resume(ctx context.Context, t *deltatable.Table, j *ApplyJob) (*ApplyReport, error) {
+	entry, err := findRun(ctx, t, j.Resume)
+	if entry == nil || err != nil {
 		return nil, err
 	}
-	v := deltatable.Version(n)
-	entry, err := t.Entry(ctx, v)
-	var none *deltatable.VersionRangeError
-	if errors.As(err, &none) || errors.Is(err, deltatable.ErrNoTable) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if entry.Info == nil || entry.Info.TxnID != run {
-		return nil, nil
-	}
-	rep := &ApplyReport{Run: run, Table: t.Store().URL(), Version: &v, Batch: entry.Info.Tags[change.TagBatch]}
+	rep := &ApplyReport{Run: entry.Info.TxnID, Table: t.Store().URL(), Version: &entry.Version, Batch: entry.Info.Tags[change.TagBatch]}
 	if rep.Counts, err = change.ParseCounts(entry.Info.Tags[change.TagCounts]); err != nil {
 		rep.Warnings = append(rep.Warnings, err.Error())
 	}

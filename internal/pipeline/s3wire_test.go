@@ -162,7 +162,7 @@ func TestUndecidedCommitsOnS3(t *testing.T) {
 			job := applyJob(w.url, file)
 			job.Resume = pipeline.ResumePoint(undecided)
 			again, err := pipeline.Apply(t.Context(), w.env, job)
-			if err != nil || (again.Run == rep.Run) != c.landed {
+			if err != nil || again.Run != rep.Run || (again.ReadVersion == nil) != c.landed { // one that is found has read nothing
 				t.Fatalf("resumed as %+v, %v; landed should be %v", again, err, c.landed)
 			}
 			w.want(state{1, fiveRows})
