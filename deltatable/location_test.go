@@ -136,7 +136,7 @@ func TestPathsIntoOtherStores(t *testing.T) {
 		t.Error("-want +got\n", d)
 	}
 	slices.Sort(opened)
-	want := []string{"abfss://c@account.example", "mem://m/x y", "s3a://other"}
+	want := []string{"abfss://c@account.example", "mem://m/x y", "s3://other"}
 	if d := cmp.Diff(want, opened); d != "" {
 		t.Error("-want +got\n", d)
 	}
