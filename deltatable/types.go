@@ -72,7 +72,9 @@ type Options struct {
 	// (R8). Default: 12 attempts within 2 minutes.
 	Undecided *Retry
 	// Open opens the stores beside the table's own: those that absolute paths of
-	// its actions lie in. Default blobstore.Open.
+	// its actions lie in. url has one scheme for the spellings of an object store: s3
+	// for s3a and s3n, gs for gcs, azblob for az, abfss for abfs, wasb and wasbs.
+	// Default blobstore.Open.
 	Open func(ctx context.Context, url string) (*blobstore.Store, error)
 }
 
