@@ -59,6 +59,9 @@ func NextEntries(ctx context.Context, store *blobstore.Store, prev *State) (*Sta
 	}
 	slices.Reverse(entries) // they came from the newest down
 	n := int(s.Version - prev.Version)
+	if n < 0 {
+		return nil, nil, &CorruptError{Version: s.Version, Reason: fmt.Sprintf("the log ends below version %d, which was read before: the table was made anew", prev.Version)}
+	}
 	if len(entries) == n && (n == 0 || entries[0].Version == prev.Version+1) {
 		return s, entries, nil
 	}

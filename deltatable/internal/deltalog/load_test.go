@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,6 +263,36 @@ func TestNextAfterCleanupLoadsAnew(t *testing.T) {
 	wantFiles(t, s, 11)
 	if _, err := Load(context.Background(), store, &LoadOptions{At: ptr(Version(4)), Previous: early}); err == nil {
 		t.Error("a version that is gone was loaded")
+	}
+}
+
+// vanishing lists an entry that is gone when it is asked for.
+type vanishing struct {
+	blobstore.Driver
+	from Version
+}
+
+func (d vanishing) List(ctx context.Context, prefix, from string) iter.Seq2[blobstore.Info, error] {
+	if strings.Contains(from, fmt.Sprintf("%020d", d.from)) {
+		return func(yield func(blobstore.Info, error) bool) {
+			yield(blobstore.Info{Key: EntryKey(d.from + 1), Size: 1, ModTime: time.Unix(0, 0)}, nil)
+		}
+	}
+	return d.Driver.List(ctx, prefix, from)
+}
+
+// A table that is made anew while its log is listed must not panic whoever goes
+// on from an earlier version.
+func TestNextEntriesOfATableMadeAnew(t *testing.T) {
+	before, now := newMemory(t), newMemory(t)
+	numbered(t, before, 6)
+	numbered(t, now, 3)
+	prev := mustLoad(t, before, nil)
+	store := now.Wrap(func(d blobstore.Driver) blobstore.Driver { return vanishing{d, prev.Version + 1} })
+	_, _, err := NextEntries(t.Context(), store, prev)
+	var damaged *CorruptError
+	if !errors.As(err, &damaged) || !strings.Contains(err.Error(), "made anew") {
+		t.Errorf("got %v", err)
 	}
 }
 
