@@ -50,9 +50,12 @@ interop: peers servers
 
 ## soak: every random test with its full number of cases, peers and stores included; takes long
 .PHONY: soak
+soak: SHELL := bash
+soak: .SHELLFLAGS := -o pipefail -c
 soak: peers servers
-	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_PEERS=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 -timeout 3h ./...
-	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -count 1 -timeout 3h -tags failpoint -run 'Killed|Failpoint|Crash' ./internal/pipeline
+	mkdir -p bin && go build -o bin/testsum ./.ci/testsum
+	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_PEERS=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -json -count 1 -timeout 3h ./... | bin/testsum run -name soak -dir bin
+	DELTAFOLD_SOAK=1 DELTAFOLD_REQUIRE_SERVERS=1 go test -json -count 1 -timeout 3h -tags failpoint -run 'Killed|Failpoint|Crash' ./internal/pipeline | bin/testsum run -name soak-failpoint -dir bin
 
 ## mutants: put known faults into a copy of the code, each must fail a test
 .PHONY: mutants
