@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,16 +203,21 @@ func TestThrottlingOnS3(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWire(t, s)
 			w.other("a 1 upsert x", "b 1 upsert x")
-			var slept time.Duration
-			w.env.Workers = 1 // one request after the other
+			// NB: atomic: data files and outcomes are written at once.
+			var slept atomic.Int64
 			w.env.Store.Sleep = func(ctx context.Context, d time.Duration) error {
-				slept += d
+				slept.Add(int64(d))
 				return ctx.Err()
 			}
 			w.fresh()
-			commit, storm := w.of("PutObject", c.suffix), c.suffix == ""
+			commit := w.of("PutObject", c.suffix)
+			var storm atomic.Bool
+			storm.Store(c.suffix == "")
 			w.proxy.SetDecide(func(r *faultproxy.Request) faultproxy.Fault {
-				if storm = storm || commit(r); storm {
+				if commit(r) {
+					storm.Store(true)
+				}
+				if storm.Load() {
 					return faultproxy.SlowDown()
 				}
 				return faultproxy.Fault{}
@@ -228,7 +234,7 @@ func TestThrottlingOnS3(t *testing.T) {
 			if _, undecided := errors.AsType[*deltatable.UndecidedError](err); undecided {
 				t.Errorf("throttled requests were not carried out, and yet: %v", err)
 			}
-			t.Logf("%d requests, waited %s: %v", w.proxy.Total().Requests, slept.Round(time.Second), err)
+			t.Logf("%d requests, waited %s: %v", w.proxy.Total().Requests, time.Duration(slept.Load()).Round(time.Second), err)
 			w.want(state{0, twoRows})
 		})
 	}
