@@ -1,17 +1,12 @@
 package azure
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -128,7 +123,7 @@ func (op operation) failed(err error) *remote.Error {
 	message := ""
 	if r := answer.RawResponse; r != nil {
 		e.RequestID = r.Header.Get("X-Ms-Request-Id")
-		e.RetryAfter = retryAfter(r.Header)
+		e.RetryAfter = remote.RetryAfter(r.Header)
 		message = messageOf(r)
 	}
 	e.Class = classOf(op, e.Status, bloberror.Code(e.Code))
@@ -171,43 +166,12 @@ func messageOf(r *http.Response) string {
 	return line
 }
 
-// retryAfter is RFC 9110 section 10.2.3's, in seconds.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
-}
-
 // unanswered classifies what failed without an answer of the store.
 func unanswered(err error) *remote.Error {
 	if e, ok := errors.AsType[*tokenError](err); ok {
 		return noToken(e)
 	}
-	// NB: the URL has the SAS token in it.
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err
-	}
-	if errors.Is(err, context.Canceled) {
-		return &remote.Error{Err: context.Canceled}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &remote.Error{Err: context.DeadlineExceeded}
-	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return &remote.Error{Class: remote.Throttled, Err: fmt.Errorf("cannot connect: %w", e)} // nothing was sent
-	}
-	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &remote.Error{Class: remote.Refused, Err: fmt.Errorf("the server's certificate: %w", e)}
-	}
-	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return &remote.Error{Class: remote.Refused, Err: fmt.Errorf("the server does not speak https: %w", e)}
-	}
-	if clean := remote.Scrub(err.Error()); clean != err.Error() {
-		err = errors.New(clean)
-	}
-	return &remote.Error{Err: err}
+	return remote.Unanswered(err)
 }
 
 // noToken is a failure of the credentials: the store was not asked.

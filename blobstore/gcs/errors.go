@@ -1,16 +1,10 @@
 package gcs
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/oauth2"
 	"google.golang.org/api/googleapi"
@@ -55,7 +49,7 @@ func (m meaning) answered(e *googleapi.Error) *remote.Error {
 	out := &remote.Error{
 		Status:     e.Code,
 		RequestID:  e.Header.Get("X-Guploader-Uploadid"),
-		RetryAfter: retryAfter(e.Header),
+		RetryAfter: remote.RetryAfter(e.Header),
 		Err:        fmt.Errorf("%d %s: %s", e.Code, http.StatusText(e.Code), remote.Scrub(text)),
 	}
 	if len(e.Errors) > 0 {
@@ -97,38 +91,12 @@ func bucketMissing(text string) bool {
 	return strings.Contains(text, "bucket does not exist") || strings.Contains(text, "nosuchbucket")
 }
 
-// retryAfter reads the header in its form in seconds; 0 if there is none.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
-}
-
 // unanswered classifies what failed without an answer of the store.
 func unanswered(err error) *remote.Error {
-	// NB: a URL may be that of an upload session, which lets in whoever has it.
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &remote.Error{Class: remote.Unclear, Err: err}
-	}
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return tokenRefused(e)
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return &remote.Error{Class: remote.Throttled, Err: err} // nothing was sent
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &remote.Error{Class: remote.Refused, Err: err}
-	}
-	text := err.Error()
-	if clean := remote.Scrub(text); clean != text {
-		err = errors.New(clean)
-	}
-	return &remote.Error{Class: remote.Unclear, Err: err}
+	return remote.Unanswered(err)
 }
 
 // tokenRefused is a failure of who gives out tokens: the store was not asked. Its

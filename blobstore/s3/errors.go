@@ -2,12 +2,9 @@ package s3
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -80,14 +77,13 @@ func (b *bucket) failed(err error, op operation) *remote.Error {
 	}
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	if !answered || answer.HTTPStatusCode() == 0 {
-		e.Class, e.Err = unanswered(err)
-		return e
+		return unanswered(err)
 	}
 	e.Status = answer.HTTPStatusCode()
 	e.Code = code
 	h := answer.Response.Header
 	e.RequestID = requestID(h)
-	e.RetryAfter = retryAfter(h)
+	e.RetryAfter = remote.RetryAfter(h)
 	e.Class = classOf(op, e.Status, code)
 	if e.Class == remote.Refused && (op == opHead || op == opBucket) && skewed(h) {
 		e.Class = remote.Expired // 403 without a body
@@ -146,24 +142,12 @@ func classOf(op operation, status int, code string) remote.Class {
 	return remote.Unclear
 }
 
-// unanswered is the class of a request without an answer, and what to say of it.
-func unanswered(err error) (remote.Class, error) {
+// unanswered classifies a request without an answer of the store.
+func unanswered(err error) *remote.Error {
 	if e, ok := errors.AsType[*credentialsError](err); ok {
-		return remote.Refused, e
+		return &remote.Error{Class: remote.Refused, Err: e}
 	}
-	if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return remote.Refused, fmt.Errorf("the server's certificate: %w", cert)
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return remote.Refused, errors.New("the server does not speak https (an http:// endpoint asks for plain http)")
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return remote.Throttled, fmt.Errorf("cannot connect: %w", op) // nothing was sent
-	}
-	if sent, ok := errors.AsType[*url.Error](err); ok {
-		return remote.Unclear, fmt.Errorf("no answer: %w", sent.Err)
-	}
-	return remote.Unclear, err
+	return remote.Unanswered(err)
 }
 
 // explain is the text of an answer.
@@ -207,15 +191,6 @@ func requestID(h http.Header) string {
 		return id
 	}
 	return strings.TrimSpace(id + " " + host)
-}
-
-// retryAfter is RFC 9110 section 10.2.3's, in seconds: no S3 store says a date.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
 // skewed tells whether the server's clock is another than ours, by more than S3
