@@ -416,38 +416,59 @@ func TestRefusalsOnS3(t *testing.T) {
 // the commit was made before. For a while is as if nothing had happened.
 func TestExpiredTokenOnS3(t *testing.T) {
 	s := s3Server(t)
-	ended := false
-	failed, made := 0, 0
-	for n := 1; !ended && n < 200; n++ {
+	// run says whether the commit was made, and how many requests met the token.
+	run := func(what string, expires func(w *wire) func(*faultproxy.Request) bool) (made bool, met int) {
 		w := newWire(t, s)
 		w.other("a 1 upsert x", "b 1 upsert x")
 		w.env.Workers = 1
-		w.proxy.SetDecide(faultproxy.Always(func(r *faultproxy.Request) bool { return r.N >= n }, faultproxy.ExpiredToken()))
+		w.proxy.SetDecide(faultproxy.Always(expires(w), faultproxy.ExpiredToken()))
 		rep, err := w.apply("a 5 upsert mine", "n 1 upsert mine")
 		w.proxy.SetDecide(nil)
-		ended = w.proxy.Faults()["ExpiredToken"] == 0
+		met = w.proxy.Faults()["ExpiredToken"]
 		switch {
 		case err == nil:
-			made++
+			made = true
 			w.want(state{1, fiveRows})
 			if *rep.Version != 1 {
-				t.Errorf("request %d: %+v", n, rep)
+				t.Errorf("%s: %+v", what, rep)
 			}
 		case strings.Contains(err.Error(), "expired"):
-			failed++
 			w.want(state{0, twoRows})
 		default:
-			t.Errorf("request %d: %v", n, err)
+			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := w.apply("a 5 upsert mine", "n 1 upsert mine"); err != nil {
-			t.Errorf("request %d: the batch again: %v", n, err)
+			t.Errorf("%s: the batch again: %v", what, err)
 		}
 		w.want(state{1, fiveRows})
 		checkComplete(t, w.plain, w.url)
+		return made, met
 	}
-	t.Logf("%d runs failed, %d had made their commit", failed, made)
-	if !ended || failed < 5 || made < 2 {
+	ended, failed := false, 0
+	for n := 1; !ended && n < 200; n++ {
+		made, met := run(fmt.Sprint("request ", n), func(*wire) func(*faultproxy.Request) bool {
+			return func(r *faultproxy.Request) bool { return r.N >= n }
+		})
+		if ended = met == 0; ended && !made {
+			t.Errorf("request %d: without a fault no commit was made", n)
+		}
+		if !made {
+			failed++
+		}
+	}
+	t.Logf("%d runs failed", failed)
+	if !ended || failed < 5 {
 		t.Error("the runs did not meet both ends")
+	}
+	// NB: told by the commit itself: data files and outcomes are written at once, so
+	// that its place among a run's requests is not the same each time.
+	made, met := run("after the commit", func(w *wire) func(*faultproxy.Request) bool {
+		commit := w.of("PutObject", logKey(1))
+		var passed atomic.Bool
+		return func(r *faultproxy.Request) bool { return passed.Load() || commit(r) && passed.Swap(true) }
+	})
+	if !made || met == 0 {
+		t.Errorf("after the commit: made %t, %d requests met the token", made, met)
 	}
 	w := newWire(t, s)
 	w.other("a 1 upsert x", "b 1 upsert x")
