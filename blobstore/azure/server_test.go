@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,6 @@ func server(t *testing.T) *storeserver.Server {
 	t.Helper()
 	s := storeserver.Azure(t)
 	s.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", os.Getenv("DELTAFOLD_TEST_CACHE"))
 	return s
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/deltafold/deltafold/blobstore"
@@ -14,19 +12,7 @@ import (
 	"github.com/deltafold/deltafold/internal/storeserver"
 )
 
-// TestMain gives the tests, and the processes they start, a cache folder of their
-// own: what was remembered of another server at the same port must not count.
-func TestMain(m *testing.M) {
-	if os.Getenv("DELTAFOLD_BLOBSTORETEST_CHILD") == "" {
-		dir, err := os.MkdirTemp("", "deltafold-gcs-cache-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		_ = os.Setenv("DELTAFOLD_TEST_CACHE", dir)
-	}
-	blobstoretest.Main(m)
-}
+func TestMain(m *testing.M) { blobstoretest.Main(m) }
 
 // server starts a server and has this process and its children use it. It is
 // fake-gcs-server, which is not GCS: it takes any credentials, ignores the
@@ -37,7 +23,6 @@ func server(t *testing.T) *storeserver.Server {
 	t.Helper()
 	s := storeserver.GCS(t)
 	s.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", os.Getenv("DELTAFOLD_TEST_CACHE"))
 	return s
 }
 

@@ -2,7 +2,6 @@ package s3_test
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 
@@ -12,26 +11,13 @@ import (
 	"github.com/deltafold/deltafold/internal/storeserver"
 )
 
-// TestMain gives the tests, and the processes they start, a cache folder of their
-// own: what was remembered of another server at the same port must not count.
-func TestMain(m *testing.M) {
-	if os.Getenv("DELTAFOLD_BLOBSTORETEST_CHILD") == "" {
-		dir, err := os.MkdirTemp("", "deltafold-s3-cache-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		_ = os.Setenv("DELTAFOLD_TEST_CACHE", dir)
-	}
-	blobstoretest.Main(m)
-}
+func TestMain(m *testing.M) { blobstoretest.Main(m) }
 
 // server starts a server and has this process and its children use it.
 func server(t *testing.T) *storeserver.Server {
 	t.Helper()
 	s := storeserver.S3(t)
 	s.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", os.Getenv("DELTAFOLD_TEST_CACHE"))
 	return s
 }
 

@@ -38,7 +38,6 @@ func newS3Table(t *testing.T, name string, columns *dataset) *s3Table {
 		t.Fatal(err)
 	}
 	server.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // what deltafold remembers of endpoints is of this test
 	for _, name := range allPeers {
 		needPeer(t, name).ask("s3", map[string]any{
 			"bucket": server.Bucket, "endpoint": server.Endpoint, "region": server.Region,

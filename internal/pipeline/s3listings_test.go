@@ -33,7 +33,6 @@ func TestCutListings(t *testing.T) {
 			through := *s
 			through.Endpoint = strings.Replace(s.Endpoint, "http://"+s.Address(), p.URL(), 1)
 			through.Setenv(t)
-			t.Setenv("XDG_CACHE_HOME", t.TempDir())
 			store, err := blobstore.OpenWith(t.Context(), s.URL()+"/t", &blobstore.Config{Sleep: noWait})
 			if err != nil {
 				t.Fatal(err)

@@ -36,13 +36,11 @@ func onS3(t *testing.T) *place {
 	return &place{root: s.URL(), env: &pipeline.Env{}, span: 90 * time.Millisecond}
 }
 
-// s3Server has this process and its children use a bucket of the S3 server, with
-// a cache folder of their own: what is remembered of servers is of this test.
+// s3Server has this process and its children use a bucket of the S3 server.
 func s3Server(t *testing.T) *storeserver.Server {
 	t.Helper()
 	s := storeserver.S3(t)
 	s.Setenv(t)
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	return s
 }
 

@@ -85,13 +85,16 @@ func (s *Server) URL() string { return s.process.kind.scheme + "://" + s.Bucket 
 // delta-rs and gocloud.dev.
 func (s *Server) Environment() []string { return s.process.kind.environment(s) }
 
-// Setenv sets Environment for this process until t ends. Not for parallel tests.
+// Setenv sets Environment for this process until t ends, and gives t a cache folder
+// of its own: what was remembered of another server at the same address must not
+// count. NB: the cache of a go command that t runs moves too. Not for parallel tests.
 func (s *Server) Setenv(t *testing.T) {
 	t.Helper()
 	for _, e := range s.Environment() {
 		name, value, _ := strings.Cut(e, "=")
 		t.Setenv(name, value)
 	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 }
 
 // NewBucket makes one more bucket and returns its name.
