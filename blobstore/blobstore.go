@@ -17,8 +17,9 @@
 //
 // # Errors
 //
-// Errors name the step and the key. [ErrNotFound] is the one class that callers
-// tell apart; anything else is a failure that says nothing of the object (I4).
+// Errors name the step and the key. [ErrNotFound] and [ErrChanged] are the classes
+// that callers tell apart; anything else is a failure that says nothing of the object
+// (I4).
 // What became of a Create is told by its [Outcome], never by its error.
 //
 // # Caveats
@@ -43,6 +44,10 @@ import (
 // ErrNotFound is in the chain of an error which says, with certainty, that an
 // object is not there.
 var ErrNotFound = driver.ErrNotFound
+
+// ErrChanged is in the chain of an error which says that an object was replaced
+// after the [Reader] was opened: it can be opened anew.
+var ErrChanged = driver.ErrChanged
 
 // Outcome is what became of a [Store.Create]; its zero value is [Unknown].
 type Outcome = driver.Outcome

@@ -15,6 +15,10 @@ import (
 // there. Drivers return it, or wrap it, only when that is certain.
 var ErrNotFound = errors.New("object not found")
 
+// ErrChanged is in the chain of an error of a reader whose object was replaced
+// after it was opened.
+var ErrChanged = errors.New("object was replaced while it was read")
+
 // Outcome is what became of a Create.
 type Outcome uint8
 

@@ -95,10 +95,14 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the SDK's error, and driver.ErrNotFound where that is certain.
+// Unwrap gives the SDK's error, and driver.ErrNotFound or driver.ErrChanged where
+// that is certain.
 func (e *Error) Unwrap() []error {
-	if e.Class == NotFound {
+	switch e.Class { //nolint:exhaustive // the others are no classes of callers
+	case NotFound:
 		return []error{e.Err, driver.ErrNotFound}
+	case Changed:
+		return []error{e.Err, driver.ErrChanged}
 	}
 	return []error{e.Err}
 }

@@ -237,7 +237,7 @@ func TestReplacedObject(t *testing.T) {
 	}
 	s.etag = "e3"
 	_, err = r.ReadAt(make([]byte, 10), 0)
-	if e, ok := errors.AsType[*Error](err); !ok || e.Class != Changed {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != Changed || !errors.Is(err, driver.ErrChanged) {
 		t.Fatalf("error %v, want one of class Changed", err)
 	}
 	r.Close()

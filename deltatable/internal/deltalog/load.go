@@ -127,8 +127,10 @@ func load(ctx context.Context, store *blobstore.Store, at *Version) (*State, err
 		}
 	}
 	s, err := loadWhole(ctx, store, at)
-	if notFound(err) {
-		s, err = loadWhole(ctx, store, at) // cleaned up between listing and reading
+	if notFound(err) || errors.Is(err, blobstore.ErrChanged) {
+		// Cleaned up between listing and reading, or a log checkpoint that another
+		// writer wrote too.
+		s, err = loadWhole(ctx, store, at)
 	}
 	var corrupt *CorruptError
 	var unsupported *feature.UnsupportedError

@@ -266,6 +266,49 @@ func TestNextAfterCleanupLoadsAnew(t *testing.T) {
 	}
 }
 
+// replacing is a store in which the first log checkpoint that is opened is
+// replaced before it is read.
+type replacing struct {
+	blobstore.Driver
+	opened *int
+}
+
+func (d replacing) OpenReader(ctx context.Context, key string, size int64) (blobstore.DriverReader, error) {
+	r, err := d.Driver.OpenReader(ctx, key, size)
+	if *d.opened++; *d.opened > 1 || err != nil {
+		return r, err
+	}
+	return replaced{r}, nil
+}
+
+type replaced struct{ blobstore.DriverReader }
+
+func (replaced) ReadAt([]byte, int64) (int, error) { return 0, blobstore.ErrChanged }
+
+// A log checkpoint that two writers make at once is read, whichever comes last.
+func TestLoadWhileACheckpointIsReplaced(t *testing.T) {
+	store := newMemory(t)
+	numbered(t, store, 12)
+	checkpointed(t, store, 10)
+	for v := range Version(10) {
+		if err := store.Delete(t.Context(), EntryKey(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Delete(t.Context(), "_delta_log/_last_checkpoint"); err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	s, err := Load(t.Context(), store.Wrap(func(d blobstore.Driver) blobstore.Driver { return replacing{d, &opened} }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, s, 11)
+	if opened != 2 {
+		t.Errorf("log checkpoints were opened %d times, want 2", opened)
+	}
+}
+
 // vanishing lists an entry that is gone when it is asked for.
 type vanishing struct {
 	blobstore.Driver
