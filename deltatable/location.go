@@ -11,6 +11,11 @@ import (
 	"github.com/deltafold/deltafold/deltatable/internal/schema"
 )
 
+// CanonicalLocation is the one spelling of URLs that name the same place: s3a:// and
+// s3n:// are s3://, gcs:// is gs://, az:// is azblob://, abfs://, wasb:// and wasbs://
+// are abfss://; file:/x and file:///x are /x. Anything else is returned as it is.
+func CanonicalLocation(url string) string { return action.CanonicalLocation(url) }
+
 // foreignStores keeps the stores that absolute paths of actions lie in, by
 // folder or bucket. It holds nothing of the table (I5).
 type foreignStores struct {

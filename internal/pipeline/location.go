@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deltafold/deltafold/blobstore"
+	"github.com/deltafold/deltafold/deltatable"
 	"github.com/deltafold/deltafold/merge/change"
 )
 
@@ -32,20 +33,7 @@ func (e *Env) withParameters(location string) string {
 	if !ok {
 		return location
 	}
-	switch scheme { // spellings of one
-	case "s3a", "s3n":
-		scheme = "s3"
-	case "gcs":
-		scheme = "gs"
-	case "az":
-		scheme = "azblob"
-	case "abfs", "wasb", "wasbs":
-		scheme = "abfss"
-	}
-	if scheme == "abfss" { // the two services of an account have the same objects
-		authority = strings.Replace(strings.ToLower(authority), ".blob.", ".dfs.", 1)
-	}
-	bucket := scheme + "://" + authority
+	bucket := deltatable.CanonicalLocation(scheme + "://" + authority)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	base, query := cutQuery(location)

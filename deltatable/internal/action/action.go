@@ -40,7 +40,7 @@ type Add struct {
 // table's own root keeps its absolute form here, as an Add does not know the root;
 // [CanonicalPath] and the log's state relate the two forms.
 func (a *Add) Key() FileKey {
-	return FileKey{Path: canonicalAbsolute(a.Path), DV: a.DeletionVector.UniqueID()}
+	return FileKey{Path: CanonicalLocation(a.Path), DV: a.DeletionVector.UniqueID()}
 }
 
 // Remove says that a data file is no longer part of the table. In a state it is a
@@ -71,7 +71,7 @@ type Remove struct {
 
 // Key returns the identity of the logical file that is removed; see [Add.Key].
 func (r *Remove) Key() FileKey {
-	return FileKey{Path: canonicalAbsolute(r.Path), DV: r.DeletionVector.UniqueID()}
+	return FileKey{Path: CanonicalLocation(r.Path), DV: r.DeletionVector.UniqueID()}
 }
 
 // RemoveOf returns the remove of a live add: the same path to the byte, the same

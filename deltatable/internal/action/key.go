@@ -43,11 +43,11 @@ func (d *DeletionVector) UniqueID() string {
 // canonical URL or absolute folder, becomes the relative path that it stands for,
 // with the encoding it was written in.
 func CanonicalPath(root, path string) string {
-	p := canonicalAbsolute(path)
+	p := CanonicalLocation(path)
 	if !isAbsolute(p) || root == "" {
 		return p
 	}
-	rest, ok := cutRoot(canonicalAbsolute(strings.TrimRight(root, "/")), p)
+	rest, ok := cutRoot(CanonicalLocation(strings.TrimRight(root, "/")), p)
 	if !ok {
 		return p
 	}
@@ -62,9 +62,9 @@ func CanonicalPath(root, path string) string {
 	return p
 }
 
-// canonicalAbsolute normalises the spelling of absolute file paths and of URLs of
-// object stores, and leaves every other path as it is.
-func canonicalAbsolute(path string) string {
+// CanonicalLocation is the one spelling of absolute file paths and of URLs of object
+// stores that name the same place; every other path is left as it is.
+func CanonicalLocation(path string) string {
 	if i := strings.IndexByte(path[:min(len(path), len("azblob:"))], ':'); i > 0 && strings.HasPrefix(path[i:], "://") {
 		if scheme := canonicalScheme(path[:i]); scheme != "" {
 			return canonicalCloud(scheme, path[i+len("://"):])
