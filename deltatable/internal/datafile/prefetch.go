@@ -1,5 +1,7 @@
 package datafile
 
+import "github.com/apache/arrow-go/v18/parquet/file"
+
 // Range is a part of a file: N bytes from Off on.
 type Range struct{ Off, N int64 }
 
@@ -57,7 +59,7 @@ func (a *ahead) at(i int) {
 		var size int64
 		if g := a.groups[a.told]; g >= 0 && g < a.f.RowGroups() {
 			for _, c := range a.leaves {
-				r := a.f.chunk(g, c)
+				r := ChunkRange(a.f.reader, g, c)
 				ranges = append(ranges, r)
 				size += r.N
 			}
@@ -71,9 +73,9 @@ func (a *ahead) at(i int) {
 	}
 }
 
-// chunk is where column chunk c of row group g lies.
-func (f *File) chunk(g, c int) Range {
-	m := f.reader.MetaData().RowGroups[g].Columns[c].MetaData
+// ChunkRange is where column chunk c of row group g lies, by the footer.
+func ChunkRange(r *file.Reader, g, c int) Range {
+	m := r.MetaData().RowGroups[g].Columns[c].MetaData
 	at := m.DataPageOffset
 	if m.DictionaryPageOffset != nil && *m.DictionaryPageOffset > 0 {
 		at = min(at, *m.DictionaryPageOffset)

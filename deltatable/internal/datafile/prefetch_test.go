@@ -81,7 +81,7 @@ func TestPrefetchTellsWhatIsRead(t *testing.T) {
 		}
 		for _, g := range groups {
 			for _, name := range columns {
-				want[f.chunk(g, benchSchema.FieldIndices(name)[0])] = true
+				want[ChunkRange(f.reader, g, benchSchema.FieldIndices(name)[0])] = true
 			}
 		}
 		got := map[Range]bool{}

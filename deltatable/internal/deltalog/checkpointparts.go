@@ -10,6 +10,7 @@ import (
 
 	"github.com/deltafold/deltafold/blobstore"
 	"github.com/deltafold/deltafold/deltatable/internal/action"
+	"github.com/deltafold/deltafold/deltatable/internal/datafile"
 	"github.com/deltafold/deltafold/deltatable/internal/feature"
 )
 
@@ -120,12 +121,7 @@ func (p *part) tell(leaves, groups []int) {
 	var ranges []blobstore.Range
 	for _, g := range groups {
 		for _, c := range leaves {
-			m := p.file.MetaData().RowGroups[g].Columns[c].MetaData
-			at := m.DataPageOffset
-			if d := m.DictionaryPageOffset; d != nil && *d > 0 {
-				at = min(at, *d)
-			}
-			ranges = append(ranges, blobstore.Range{Off: at, N: m.TotalCompressedSize})
+			ranges = append(ranges, blobstore.Range(datafile.ChunkRange(p.file, g, c)))
 		}
 	}
 	p.rd.Prefetch(ranges)
