@@ -4,53 +4,28 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/deltafold/deltafold/internal/ordered"
 )
 
 // AppendForm appends a form of row i of a to dst. Forms of rows of one type are
-// equal exactly where [Equal] says that the rows are; they delimit themselves, so
+// equal exactly where [Equal] says that the rows are (package ordered has those of
+// atomic values); they delimit themselves, so
 // those of several columns can be put one after the other. They are not kept: a
 // later version may have others.
 func AppendForm(dst []byte, a arrow.Array, i int) []byte {
+	if ordered.Supported(a.DataType()) {
+		return ordered.Append(dst, a, i)
+	}
 	if a.IsNull(i) {
 		return append(dst, 0)
 	}
 	dst = append(dst, 1)
 	switch x := a.(type) {
-	case *array.Null:
-		return dst
-	case *array.Boolean:
-		if x.Value(i) {
-			return append(dst, 1)
-		}
-		return append(dst, 0)
-	case *array.Int8:
-		return append(dst, byte(x.Value(i)))
-	case *array.Int16:
-		return binary.BigEndian.AppendUint16(dst, uint16(x.Value(i)))
-	case *array.Int32:
-		return binary.BigEndian.AppendUint32(dst, uint32(x.Value(i)))
-	case *array.Int64:
-		return binary.BigEndian.AppendUint64(dst, uint64(x.Value(i)))
-	case *array.Float32:
-		return appendFloat(dst, float64(x.Value(i)))
-	case *array.Float64:
-		return appendFloat(dst, x.Value(i))
-	case *array.Decimal128:
-		dst = binary.BigEndian.AppendUint64(dst, uint64(x.Value(i).HighBits()))
-		return binary.BigEndian.AppendUint64(dst, x.Value(i).LowBits())
-	case *array.Date32:
-		return binary.BigEndian.AppendUint32(dst, uint32(x.Value(i)))
-	case *array.Timestamp:
-		return binary.BigEndian.AppendUint64(dst, uint64(x.Value(i)))
-	case *array.String:
-		return appendBytes(dst, []byte(x.Value(i)))
-	case *array.Binary:
-		return appendBytes(dst, x.Value(i))
 	case *array.Struct:
 		for f := range x.NumField() {
 			dst = AppendForm(dst, x.Field(f), i)
@@ -68,21 +43,6 @@ func AppendForm(dst []byte, a arrow.Array, i int) []byte {
 	default:
 		panic(fmt.Sprintf("rows: internal error: no form of %s", a.DataType()))
 	}
-}
-
-// appendFloat has one NaN and one zero.
-func appendFloat(dst []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		f = math.NaN()
-	case f == 0:
-		f = 0 // also -0.0
-	}
-	return binary.BigEndian.AppendUint64(dst, math.Float64bits(f))
-}
-
-func appendBytes(dst, value []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 }
 
 // appendEntries has the entries of a map sorted, as their order does not count.
