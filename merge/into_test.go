@@ -3,6 +3,7 @@ package merge_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -47,7 +48,14 @@ func TestIntoAgainstOracle(t *testing.T) {
 	floor, fresh := soak(intoFloor), testSeed(t)
 	seen := &intoTally{what: map[string]int{}}
 	failures := 0
-	for i := uint64(1); seen.ran < floor; i++ {
+	// short are the floors that are not reached. Chance decides who is retried, so
+	// that the last few may take more statements than the floor of those.
+	short := func() map[string]int {
+		missing := map[string]int{"statements": floor - seen.ran, "refusals": floor/20 - seen.refused, "retries": floor/3 - seen.retried}
+		maps.DeleteFunc(missing, func(_ string, n int) bool { return n <= 0 })
+		return missing
+	}
+	for i := uint64(1); len(short()) > 0 && seen.ran < floor+floor/4; i++ {
 		s := i
 		if i%4 == 0 {
 			s = fresh + i
@@ -61,10 +69,8 @@ func TestIntoAgainstOracle(t *testing.T) {
 	}
 	t.Logf("%d statements: %d refused, %d without a commit, %d retried: %v",
 		seen.ran, seen.refused, seen.noCommit, seen.retried, seen.what)
-	for what, n := range map[string]int{"statements": seen.ran - floor, "refusals": seen.refused - floor/20, "retries": seen.retried - floor/3} {
-		if n < 0 {
-			t.Errorf("too few %s, by %d", what, -n)
-		}
+	for what, n := range short() {
+		t.Errorf("too few %s, by %d", what, n)
 	}
 }
 
